@@ -1,0 +1,215 @@
+"""The functions that take the place of TensorFlow's of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf_stitch_gather import raw_ops
+
+# Index types that no op has, and the type that holds all their values. Of uint64 the upper half turns
+# negative, which is out of range as it was.
+_WIDER = {
+    tf.int8: tf.int32,
+    tf.uint8: tf.int32,
+    tf.uint16: tf.int32,
+    tf.uint32: tf.int64,
+    tf.uint64: tf.int64,
+}
+
+
+def gather_nd(
+    params: Any,
+    indices: Any,
+    batch_dims: Any = 0,
+    name: str | None = None,
+    bad_indices_policy: str = "",
+) -> tf.Tensor:
+    """Gathers slices of `params` into a tensor of the shape that `indices` gives.
+
+    The innermost dimension of `indices` holds tuples, each of which names a slice of `params`:
+    `output[i, ..., j, ...] = params[indices[i, ..., j], ...]`. Takes the arguments of `tf.gather_nd`.
+
+    >>> import tf_stitch_gather as sg
+    >>> params = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+    >>> sg.gather_nd(params, [[0, 1], [1, 0]]).numpy().tolist()
+    [[2, 3], [4, 5]]
+
+    With `batch_dims` the leading dimensions of both are walked together:
+
+    >>> sg.gather_nd(params, [[1], [0]], batch_dims=1).numpy().tolist()
+    [[2, 3], [4, 5]]
+
+    The gradient adds up where an index comes more than once. It is `tf.IndexedSlices` with unique,
+    ascending rows when `indices` has one column and `params` is a variable, or an eager tensor that may
+    have been one, and a tensor otherwise.
+
+    Args:
+      params: A `Tensor` of any type and rank, or a `RaggedTensor`.
+      indices: A `Tensor` of any integer type and of shape `[..., depth]`, with
+        `0 <= depth <= rank(params) - batch_dims`.
+      batch_dims: An `int` or integer scalar known when the graph is built; the number of leading
+        dimensions that `params` and `indices` share.
+      name: A name for the operation (optional).
+      bad_indices_policy: What an index out of range gives, a negative one included. `""` or
+        `"DEFAULT"`: an error on CPU, zeros on GPU; `"ERROR"`: an error; `"IGNORE"`: zeros, and no
+        part in the gradient.
+
+    Returns:
+      A `Tensor` of the type of `params` and of shape
+      `indices.shape[:-1] + params.shape[batch_dims + depth:]`.
+
+    Raises:
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if the shapes
+        do not fit, or if the policy does not exist. A `ValueError` while a graph is built.
+      TypeError: if `batch_dims` is not an integer.
+      ValueError: if `batch_dims` is negative.
+    """
+    if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
+        return tf.gather_nd(
+            params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
+        )
+    return raw_ops.MyGatherNd(
+        params=params,
+        indices=_as_indices(indices),
+        bad_indices_policy=bad_indices_policy,
+        batch_dims=_as_batch_dims(batch_dims),
+        name=name,
+    )
+
+
+def scatter_nd(
+    indices: Any,
+    updates: Any,
+    shape: Any,
+    name: str | None = None,
+    bad_indices_policy: str = "",
+) -> tf.Tensor:
+    """Adds `updates` at `indices` to a tensor of zeros.
+
+    Takes the arguments of `tf.scatter_nd`. Updates at equal indices are added in row-major order of
+    `indices`, so that the result has the same bits on every run; types of 16 and 8 bits are summed in
+    float32 and rounded once.
+
+    >>> import tf_stitch_gather as sg
+    >>> sg.scatter_nd([[1], [3], [1]], [10, 20, 5], [4]).numpy().tolist()
+    [0, 15, 0, 20]
+
+    Args:
+      indices: A `Tensor` of any integer type and of shape `[..., depth]`, with
+        `0 <= depth <= len(shape)`.
+      updates: A `Tensor` of a numeric type, `bool` (added by "or") or `string` (put one after the
+        other), and of shape `indices.shape[:-1] + shape[depth:]`.
+      shape: A `Tensor` of rank 1 of an integer type: the shape of the result.
+      name: A name for the operation (optional).
+      bad_indices_policy: `""`, `"DEFAULT"` or `"ERROR"`: an index out of range is an error (with the
+        first two, its update is left out on GPU); `"IGNORE"`: its update is left out.
+
+    Returns:
+      A `Tensor` of the type of `updates` and of shape `shape`.
+
+    Raises:
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or if the
+        shapes do not fit. A `ValueError` while a graph is built.
+    """
+    indices = _as_indices(indices)
+    if not (isinstance(shape, tf.Tensor) and shape.dtype == indices.dtype):
+        # Of the two types the wider one, since either may hold what the other does not.
+        shape = tf.convert_to_tensor(shape, dtype_hint=indices.dtype)
+        if tf.int64 in (shape.dtype, indices.dtype):
+            indices, shape = tf.cast(indices, tf.int64), tf.cast(shape, tf.int64)
+        else:
+            indices, shape = tf.cast(indices, tf.int32), tf.cast(shape, tf.int32)
+    return raw_ops.MyScatterNd(
+        indices=indices,
+        updates=updates,
+        shape=shape,
+        bad_indices_policy=bad_indices_policy,
+        name=name,
+    )
+
+
+def dynamic_stitch(
+    indices: Sequence[Any], data: Sequence[Any], size: Any = None, name: str | None = None
+) -> tf.Tensor:
+    """Puts the rows of several tensors into one, at the places that `indices` name.
+
+    `merged[indices[m][i, ..., j], ...] = data[m][i, ..., j, ...]`. Takes the arguments of
+    `tf.dynamic_stitch`, and the number of rows where it is known. Where an index comes more than once,
+    the last one in the order of the lists, and row-major within a tensor, wins. Rows that no index
+    names are zero.
+
+    >>> import tf_stitch_gather as sg
+    >>> sg.dynamic_stitch([[0, 3], [1, 0]], [[10, 40], [20, 11]]).numpy().tolist()
+    [11, 20, 0, 40]
+
+    With `size` the shape of the result is known when the graph is built:
+
+    >>> sg.dynamic_stitch([[0, 1]], [[1.5, 2.5]], size=3).numpy().tolist()
+    [1.5, 2.5, 0.0]
+
+    The gradient is exact: a row that was overwritten has a gradient of zero.
+
+    Args:
+      indices: A list of at least 1 `Tensor` of any integer types and shapes.
+      data: A list of as many `Tensor` of one type, with `data[m].shape == indices[m].shape + slice` and
+        the same `slice` for each `m`.
+      size: An integer scalar, the number of rows of the result; by default `max(indices) + 1`.
+      name: A name for the operation (optional).
+
+    Returns:
+      A `Tensor` of the type of `data` and of shape `[size] + slice`.
+
+    Raises:
+      tf.errors.InvalidArgumentError: if an index is negative or not less than `size`, or if the shapes
+        do not fit. A `ValueError` while a graph is built.
+      TypeError: if `indices` or `data` is not a list or tuple.
+      ValueError: if they are of different lengths.
+    """
+    for argument, value in (("indices", indices), ("data", data)):
+        if not isinstance(value, list | tuple):
+            raise TypeError(
+                f"{argument} must be a list or tuple of tensors, got {type(value).__name__}"
+            )
+    if size is None:
+        return raw_ops.MyDynamicStitch(indices=_as_stitch_indices(indices), data=data, name=name)
+    size, *indices = _as_stitch_indices([size, *indices])
+    return raw_ops.MyDynamicStitchSized(size=size, indices=indices, data=data, name=name)
+
+
+def _as_indices(value: Any) -> tf.Tensor:
+    """A tensor of an index type that gather and scatter have."""
+    if not isinstance(value, tf.Tensor):
+        value = tf.convert_to_tensor(value, dtype_hint=tf.int32)
+    wider = _WIDER.get(value.dtype)
+    return value if wider is None else tf.cast(value, wider)
+
+
+def _as_stitch_indices(values: Sequence[Any]) -> list[tf.Tensor]:
+    """Tensors of one index type that the stitch has."""
+    tensors = [_as_indices(value) for value in values]
+    dtypes = {tensor.dtype for tensor in tensors}
+    if tf.int16 not in dtypes and len(dtypes) <= 1:
+        return tensors
+    dtype = tf.int64 if tf.int64 in dtypes else tf.int32
+    return [tf.cast(tensor, dtype) if tensor.dtype.is_integer else tensor for tensor in tensors]
+
+
+def _as_batch_dims(value: Any) -> int:
+    if type(value) is not int:
+        if isinstance(value, tf.Tensor | tf.Variable):
+            static = tf.get_static_value(value)
+            if static is None:
+                raise TypeError("batch_dims must be known when the graph is built")
+            value = static
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"batch_dims must be an integer, got {value!r}")
+        value = int(value)
+    if value < 0:
+        raise ValueError(f"batch_dims must not be negative, got {value}")
+    return value

@@ -1,0 +1,285 @@
+#include "tf_ops/cpu/dynamic_stitch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <mutex>
+
+#include "tf_ops/cpu/copy_bytes.h"
+#include "tf_ops/cpu/cost_model.h"
+#include "tf_ops/cpu/huge_pages.h"
+#include "tf_ops/cpu/read_once.h"
+
+namespace tf_stitch_gather {
+namespace {
+
+// Rows narrower than this are written straight to their places: a map of 8
+// bytes a row would cost more than it saves.
+constexpr int64_t kMinMappedBytes = 32;
+
+bool UsesMap(const RowMover& mover) {
+  return mover.row_bytes > 0 &&
+         (!mover.plain_bytes || mover.row_bytes >= kMinMappedBytes);
+}
+
+// The pieces of the parts that cover sources [begin, end), as
+// visit(part number, first position, positions).
+template <typename Visitor>
+void VisitParts(const StitchParts& parts, int64_t begin, int64_t end,
+                const Visitor& visit) {
+  const auto& list = parts.parts();
+  auto part = std::upper_bound(
+      list.begin(), list.end(), begin,
+      [](int64_t source, const auto& p) { return source < p.first; });
+  for (--part; part != list.end() && begin < end; ++part) {
+    const int64_t position = begin - part->first;
+    const int64_t count = std::min(part->count - position, end - begin);
+    if (count > 0)
+      visit(static_cast<int>(part - list.begin()), position, count);
+    begin += std::max<int64_t>(count, 0);
+  }
+}
+
+// Calls visit(part, position, indices, count) for blocks of at most kBlock
+// indices of sources [begin, end), each read once.
+template <typename Index, typename Visitor>
+void VisitBlocks(const StitchParts& parts, int64_t begin, int64_t end,
+                 const Visitor& visit) {
+  VisitParts(parts, begin, end, [&](int part, int64_t position, int64_t count) {
+    const Index* from =
+        static_cast<const Index*>(parts.parts()[part].indices) + position;
+    Index block[kBlock];
+    for (int64_t at = 0; at < count; at += kBlock) {
+      const int64_t here = std::min<int64_t>(kBlock, count - at);
+      ReadOnce(from + at, here, block);
+      visit(part, position + at, block, here);
+    }
+  });
+}
+
+// The first bad source that any thread has met.
+class FirstBadSource {
+ public:
+  void Report(int part, int64_t position, int64_t value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!bad_.found() || part < bad_.part ||
+        (part == bad_.part && position < bad_.position)) {
+      bad_ = {part, position, value};
+    }
+  }
+  BadSource get() const { return bad_; }
+
+ private:
+  std::mutex mutex_;
+  BadSource bad_;
+};
+
+// Calls visit(i, row) for each index of a block in [0, rows), and reports the
+// others to `bad`, which may be null.
+template <typename Index, typename Visitor>
+void VisitRows(const Index* block, int64_t count, int64_t rows, int part,
+               int64_t position, FirstBadSource* bad, const Visitor& visit) {
+  const auto bound = IndexBound<Index>(rows);
+  for (int64_t i = 0; i < count; ++i) {
+    if (static_cast<decltype(bound)>(block[i]) < bound) {
+      visit(i, static_cast<int64_t>(block[i]));
+    } else if (bad != nullptr) {
+      bad->Report(part, position + i, block[i]);
+    }
+  }
+}
+
+// Reports the indices outside [0, rows).
+template <typename Index>
+void CheckSources(const StitchParts& parts, int64_t rows, FirstBadSource* bad) {
+  VisitBlocks<Index>(
+      parts, 0, parts.sources(),
+      [&](int part, int64_t position, const Index* block, int64_t count) {
+        VisitRows(block, count, rows, part, position, bad,
+                  [](int64_t, int64_t) {});
+      });
+}
+
+template <typename Index>
+int64_t CountRows(const StitchParts& parts, Workers& workers, BadSource* bad) {
+  std::mutex mutex;
+  Index greatest = -1;
+  Index least = 0;
+  ParallelFor(workers, parts.sources(), cost::kIndexNs,
+              [&](int64_t begin, int64_t end) {
+                Index high = -1;
+                Index low = 0;
+                VisitBlocks<Index>(
+                    parts, begin, end,
+                    [&](int, int64_t, const Index* block, int64_t count) {
+                      for (int64_t i = 0; i < count; ++i) {
+                        high = std::max(high, block[i]);
+                        low = std::min(low, block[i]);
+                      }
+                    });
+                const std::lock_guard<std::mutex> lock(mutex);
+                greatest = std::max(greatest, high);
+                least = std::min(least, low);
+              });
+  if (least < 0) {
+    FirstBadSource first;
+    CheckSources<Index>(parts, std::numeric_limits<int64_t>::max(), &first);
+    *bad = first.get();
+  }
+  // No tensor has 2^63 rows; the greatest index alone then stays out of range.
+  return std::min(static_cast<int64_t>(greatest),
+                  std::numeric_limits<int64_t>::max() - 1) +
+         1;
+}
+
+// The stitch without a map, on one thread: every source in turn writes its
+// row, over zeros. The rows are narrow, so clearing all costs little, and
+// serves those that no source names.
+template <typename Index>
+void StitchStraight(const StitchParts& parts, int64_t rows,
+                    const RowMover& mover, Workers& workers, char* merged,
+                    FirstBadSource* bad) {
+  const int64_t row_bytes = mover.row_bytes;
+  ParallelFor(workers, rows * row_bytes, cost::kZeroByteNs,
+              [&](int64_t begin, int64_t end) {
+                std::memset(merged + begin, 0,
+                            static_cast<size_t>(end - begin));
+              });
+  VisitRow(row_bytes, [&](auto kind) {
+    using Row = decltype(kind);
+    VisitBlocks<Index>(
+        parts, 0, parts.sources(),
+        [&](int part, int64_t position, const Index* block, int64_t count) {
+          const char* from = parts.parts()[part].rows + position * row_bytes;
+          VisitRows(block, count, rows, part, position, bad,
+                    [&](int64_t i, int64_t row) {
+                      Row::Copy(from + i * row_bytes, row_bytes,
+                                merged + row * row_bytes);
+                    });
+        });
+  });
+}
+
+// The stitch by a map: the address of each row's last source first, then the
+// rows in the order of `merged`, on all threads.
+template <typename Index>
+void StitchMapped(const StitchParts& parts, int64_t rows, const RowMover& mover,
+                  Workers& workers, const char** sources, char* merged,
+                  FirstBadSource* bad) {
+  std::memset(sources, 0, static_cast<size_t>(rows) * sizeof(*sources));
+  VisitBlocks<Index>(
+      parts, 0, parts.sources(),
+      [&](int part, int64_t position, const Index* block, int64_t count) {
+        const char* from =
+            parts.parts()[part].rows + position * mover.row_bytes;
+        VisitRows(block, count, rows, part, position, bad,
+                  [&](int64_t i, int64_t row) {
+                    sources[row] = from + i * mover.row_bytes;
+                  });
+      });
+  ParallelFor(workers, rows, mover.row_ns, [&](int64_t begin, int64_t end) {
+    mover.move(sources + begin, end - begin, mover.row_bytes,
+               merged + begin * mover.row_bytes);
+  });
+}
+
+template <typename Index, typename Source>
+void RouteGrad(const StitchParts& parts, int64_t rows, const char* grad,
+               const RowMover& mover, Workers& workers, Source* winners,
+               FirstBadSource* bad) {
+  // Entries of rows that no source names are never read.
+  VisitBlocks<Index>(
+      parts, 0, parts.sources(),
+      [&](int part, int64_t position, const Index* block, int64_t count) {
+        const int64_t first = parts.parts()[part].first + position;
+        VisitRows(block, count, rows, part, position, bad,
+                  [&](int64_t i, int64_t row) {
+                    winners[row] = static_cast<Source>(first + i);
+                  });
+      });
+  ParallelFor(
+      workers, parts.sources(), cost::kIndexNs + mover.row_ns,
+      [&](int64_t begin, int64_t end) {
+        VisitBlocks<Index>(
+            parts, begin, end,
+            [&](int part, int64_t position, const Index* block, int64_t count) {
+              const StitchParts::Part& to = parts.parts()[part];
+              const int64_t first = to.first + position;
+              const char* from[kBlock];
+              std::fill_n(from, count, nullptr);
+              VisitRows(block, count, rows, part, position, bad,
+                        [&](int64_t i, int64_t row) {
+                          if (winners[row] == static_cast<Source>(first + i)) {
+                            from[i] = grad + row * mover.row_bytes;
+                          }
+                        });
+              mover.move(from, count, mover.row_bytes,
+                         to.rows + position * mover.row_bytes);
+            });
+      });
+}
+
+bool FitsNarrowSource(const StitchParts& parts) {
+  return parts.sources() <= std::numeric_limits<uint32_t>::max();
+}
+
+}  // namespace
+
+int64_t StitchRows(const StitchParts& parts, Workers& workers, BadSource* bad) {
+  return VisitIndexType(parts.type(), [&](auto zero) {
+    return CountRows<decltype(zero)>(parts, workers, bad);
+  });
+}
+
+int64_t StitchScratchBytes(int64_t rows, const RowMover& mover) {
+  return UsesMap(mover) ? rows * static_cast<int64_t>(sizeof(const char*)) : 0;
+}
+
+BadSource Stitch(const StitchParts& parts, int64_t rows, const RowMover& mover,
+                 bool ignore_bad, Workers& workers, void* scratch,
+                 char* merged) {
+  if (mover.plain_bytes) AdviseHugePages(merged, rows * mover.row_bytes);
+  FirstBadSource bad;
+  FirstBadSource* const report = ignore_bad ? nullptr : &bad;
+  VisitIndexType(parts.type(), [&](auto zero) {
+    using Index = decltype(zero);
+    if (UsesMap(mover)) {
+      StitchMapped<Index>(parts, rows, mover, workers,
+                          static_cast<const char**>(scratch), merged, report);
+    } else {
+      StitchStraight<Index>(parts, rows, mover, workers, merged, report);
+    }
+  });
+  return bad.get();
+}
+
+int64_t StitchGradScratchBytes(const StitchParts& parts, int64_t rows,
+                               const RowMover& mover) {
+  if (mover.row_bytes == 0) return 0;
+  return rows * static_cast<int64_t>(FitsNarrowSource(parts)
+                                         ? sizeof(uint32_t)
+                                         : sizeof(uint64_t));
+}
+
+BadSource StitchGrad(const StitchParts& parts, int64_t rows, const char* grad,
+                     const RowMover& mover, bool ignore_bad, Workers& workers,
+                     void* scratch) {
+  FirstBadSource bad;
+  FirstBadSource* const report = ignore_bad ? nullptr : &bad;
+  VisitIndexType(parts.type(), [&](auto zero) {
+    using Index = decltype(zero);
+    if (mover.row_bytes == 0) {
+      CheckSources<Index>(parts, rows, report);
+    } else if (FitsNarrowSource(parts)) {
+      RouteGrad<Index>(parts, rows, grad, mover, workers,
+                       static_cast<uint32_t*>(scratch), report);
+    } else {
+      RouteGrad<Index>(parts, rows, grad, mover, workers,
+                       static_cast<uint64_t*>(scratch), report);
+    }
+  });
+  return bad.get();
+}
+
+}  // namespace tf_stitch_gather

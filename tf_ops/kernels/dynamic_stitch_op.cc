@@ -1,0 +1,177 @@
+// The CPU kernels of MyDynamicStitch, MyDynamicStitchSized and
+// MyDynamicStitchGrad, for all types at once.
+
+#include <cstdint>
+
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tf_ops/core/dynamic_stitch.h"
+#include "tf_ops/cpu/dynamic_stitch.h"
+#include "tf_ops/kernels/glue.h"
+
+namespace tf_stitch_gather {
+namespace {
+
+using tensorflow::OpInputList;
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::OpOutputList;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+absl::Status BadIndexStatus(const BadSource& bad, int64_t size,
+                            const OpKernel& kernel) {
+  return ToTensorFlow(BadStitchIndex(bad.part, bad.position, bad.value, size),
+                      kernel);
+}
+
+// Reads `indices` and `data`, tells the merged shape but for its rows, which
+// `Rows` gives, and stitches.
+class StitchOp : public OpKernel {
+ public:
+  explicit StitchOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, RefuseReferences(ctx));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    OpInputList indices;
+    OpInputList data;
+    OP_REQUIRES_OK(ctx, ctx->input_list("indices", &indices));
+    OP_REQUIRES_OK(ctx, ctx->input_list("data", &data));
+    OP_REQUIRES(ctx, indices.size() > 0 && indices.size() == data.size(),
+                absl::InvalidArgumentError(
+                    "indices and data must be lists of the same length and "
+                    "not empty, got " +
+                    std::to_string(indices.size()) + " and " +
+                    std::to_string(data.size())));
+    StitchShapes shapes;
+    StitchParts parts(ToIndices(indices[0]).type, indices.size());
+    for (int m = 0; m < indices.size(); ++m) {
+      OP_REQUIRES_OK(ctx, ToTensorFlow(shapes.Add(ToShape(indices[m].shape()),
+                                                  ToShape(data[m].shape()))));
+      parts.Add(indices[m].data(), data[m].data(), indices[m].NumElements());
+    }
+    DeviceWorkers workers(ctx);
+    int64_t rows = 0;
+    OP_REQUIRES_OK(ctx, Rows(ctx, parts, workers, &rows));
+
+    const Shape slice = shapes.slice();
+    int64_t slice_elements = 0;
+    OP_REQUIRES(
+        ctx, slice.Elements(0, slice.rank(), &slice_elements),
+        absl::ResourceExhaustedError("a slice of shape " + slice.ToString() +
+                                     " has too many elements"));
+    RowMover mover;
+    OP_REQUIRES_OK(ctx, MakeRowMover(data[0].dtype(), slice_elements, &mover));
+    TensorShape shape;
+    OP_REQUIRES_OK(ctx, ToTensorShape(shapes.Merged(rows), &shape));
+    Tensor* merged;
+    OP_REQUIRES_OK(ctx, ctx->allocate_output(0, shape, &merged));
+    Tensor scratch_tensor;
+    void* scratch;
+    OP_REQUIRES_OK(ctx, AllocateScratch(ctx, StitchScratchBytes(rows, mover),
+                                        &scratch_tensor, &scratch));
+    const BadSource bad = Stitch(parts, rows, mover, ignore_bad_, workers,
+                                 scratch, static_cast<char*>(merged->data()));
+    OP_REQUIRES(ctx, !bad.found(), BadIndexStatus(bad, rows, *this));
+  }
+
+ protected:
+  // The number of rows of `merged`.
+  virtual absl::Status Rows(OpKernelContext* ctx, const StitchParts& parts,
+                            Workers& workers, int64_t* rows) const = 0;
+
+  bool ignore_bad_ = false;
+};
+
+class MyDynamicStitchOp : public StitchOp {
+ public:
+  using StitchOp::StitchOp;
+
+ private:
+  absl::Status Rows(OpKernelContext*, const StitchParts& parts,
+                    Workers& workers, int64_t* rows) const override {
+    BadSource bad;
+    *rows = StitchRows(parts, workers, &bad);
+    if (!bad.found()) return absl::OkStatus();
+    return BadIndexStatus(bad, kUnknown, *this);
+  }
+};
+
+class MyDynamicStitchSizedOp : public StitchOp {
+ public:
+  explicit MyDynamicStitchSizedOp(OpKernelConstruction* ctx) : StitchOp(ctx) {
+    OP_REQUIRES_OK(ctx, IgnoresBadIndices(ctx, &ignore_bad_));
+  }
+
+ private:
+  absl::Status Rows(OpKernelContext* ctx, const StitchParts&, Workers&,
+                    int64_t* rows) const override {
+    return ScalarIndex(ctx->input(0), "size", rows);
+  }
+};
+
+class MyDynamicStitchGradOp : public OpKernel {
+ public:
+  explicit MyDynamicStitchGradOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    OP_REQUIRES_OK(ctx, RefuseReferences(ctx));
+    OP_REQUIRES_OK(ctx, IgnoresBadIndices(ctx, &ignore_bad_));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    OpInputList indices;
+    OpOutputList data_grads;
+    OP_REQUIRES_OK(ctx, ctx->input_list("indices", &indices));
+    OP_REQUIRES_OK(ctx, ctx->output_list("data_grads", &data_grads));
+    OP_REQUIRES(ctx, indices.size() > 0,
+                absl::InvalidArgumentError("indices must not be empty"));
+    const Tensor& grad = ctx->input(indices.size());
+    const Shape grad_shape = ToShape(grad.shape());
+
+    StitchParts parts(ToIndices(indices[0]).type, indices.size());
+    for (int m = 0; m < indices.size(); ++m) {
+      Shape data_shape;
+      OP_REQUIRES_OK(ctx,
+                     ToTensorFlow(StitchGradShape(ToShape(indices[m].shape()),
+                                                  grad_shape, &data_shape)));
+      TensorShape shape;
+      OP_REQUIRES_OK(ctx, ToTensorShape(data_shape, &shape));
+      Tensor* data_grad;
+      OP_REQUIRES_OK(ctx, data_grads.allocate(m, shape, &data_grad));
+      parts.Add(indices[m].data(), data_grad->data(), indices[m].NumElements());
+    }
+    const int64_t rows = grad.dim_size(0);
+    int64_t slice_elements = 0;
+    OP_REQUIRES(ctx, grad_shape.Elements(1, grad_shape.rank(), &slice_elements),
+                absl::ResourceExhaustedError(
+                    "a slice of grad, whose shape is " + grad_shape.ToString() +
+                    ", has too many elements"));
+    RowMover mover;
+    OP_REQUIRES_OK(ctx, MakeRowMover(grad.dtype(), slice_elements, &mover));
+    Tensor scratch_tensor;
+    void* scratch;
+    OP_REQUIRES_OK(
+        ctx, AllocateScratch(ctx, StitchGradScratchBytes(parts, rows, mover),
+                             &scratch_tensor, &scratch));
+    DeviceWorkers workers(ctx);
+    const BadSource bad =
+        StitchGrad(parts, rows, static_cast<const char*>(grad.data()), mover,
+                   ignore_bad_, workers, scratch);
+    OP_REQUIRES(ctx, !bad.found(), BadIndexStatus(bad, rows, *this));
+  }
+
+ private:
+  bool ignore_bad_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("MyDynamicStitch").Device(tensorflow::DEVICE_CPU),
+                        MyDynamicStitchOp);
+REGISTER_KERNEL_BUILDER(
+    Name("MyDynamicStitchSized").Device(tensorflow::DEVICE_CPU),
+    MyDynamicStitchSizedOp);
+REGISTER_KERNEL_BUILDER(
+    Name("MyDynamicStitchGrad").Device(tensorflow::DEVICE_CPU),
+    MyDynamicStitchGradOp);
+
+}  // namespace
+}  // namespace tf_stitch_gather

@@ -1,0 +1,28 @@
+#include "tf_ops/ops/convert.h"
+
+namespace tf_stitch_gather {
+
+absl::Status ToTensorFlow(const Status& status) {
+  switch (status.code()) {
+    case Code::kOk:
+      return absl::OkStatus();
+    case Code::kInvalidArgument:
+      return absl::InvalidArgumentError(status.message());
+    case Code::kResourceExhausted:
+      return absl::ResourceExhaustedError(status.message());
+  }
+  return absl::InternalError(status.message());
+}
+
+Indices ToIndices(const tensorflow::Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case tensorflow::DT_INT16:
+      return {tensor.data(), IndexType::kInt16};
+    case tensorflow::DT_INT32:
+      return {tensor.data(), IndexType::kInt32};
+    default:
+      return {tensor.data(), IndexType::kInt64};
+  }
+}
+
+}  // namespace tf_stitch_gather

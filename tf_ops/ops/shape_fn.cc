@@ -1,0 +1,73 @@
+#include "tf_ops/ops/shape_fn.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/tensor.h"
+#include "tf_ops/core/policy.h"
+
+namespace tf_stitch_gather {
+
+using tensorflow::Tensor;
+using tensorflow::shape_inference::DimensionHandle;
+using tensorflow::shape_inference::InferenceContext;
+using tensorflow::shape_inference::ShapeHandle;
+
+Shape ToShape(InferenceContext* ctx, ShapeHandle handle) {
+  if (!ctx->RankKnown(handle)) return Shape::UnknownRank();
+  Shape shape;
+  for (int i = 0; i < ctx->Rank(handle); ++i) {
+    const int64_t dim = ctx->Value(ctx->Dim(handle, i));
+    shape.Append(dim < 0 ? kUnknown : dim);
+  }
+  return shape;
+}
+
+ShapeHandle ToHandle(InferenceContext* ctx, const Shape& shape) {
+  if (!shape.known_rank()) return ctx->UnknownShape();
+  std::vector<DimensionHandle> dims;
+  for (int i = 0; i < shape.rank(); ++i) {
+    dims.push_back(shape.known_dim(i) ? ctx->MakeDim(shape.dim(i))
+                                      : ctx->UnknownDim());
+  }
+  return ctx->MakeShape(dims);
+}
+
+bool GreatestConstant(InferenceContext* ctx, int input, int64_t* greatest) {
+  const Tensor* tensor = ctx->input_tensor(input);
+  if (tensor == nullptr) return false;
+  const Indices indices = ToIndices(*tensor);
+  for (int64_t i = 0; i < tensor->NumElements(); ++i) {
+    *greatest = std::max(*greatest, indices.at(i));
+  }
+  return true;
+}
+
+absl::Status ShapeFromInput(InferenceContext* ctx, int input, Shape* shape) {
+  ShapeHandle handle;
+  // Reads int32 and int64 constants, and shapes that other ops have built.
+  if (ctx->input_tensor(input) == nullptr ||
+      ctx->input_tensor(input)->dtype() != tensorflow::DT_INT16) {
+    const absl::Status status = ctx->MakeShapeFromShapeTensor(input, &handle);
+    if (!status.ok()) return status;
+    *shape = ToShape(ctx, handle);
+    return absl::OkStatus();
+  }
+  const Tensor& tensor = *ctx->input_tensor(input);
+  *shape = Shape();
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    shape->Append(std::max(ToIndices(tensor).at(i), kUnknown));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPolicy(InferenceContext* ctx) {
+  std::string text;
+  const absl::Status status = ctx->GetAttr("bad_indices_policy", &text);
+  if (!status.ok()) return status;
+  BadIndicesPolicy policy;
+  return ToTensorFlow(ParseBadIndicesPolicy(text, &policy));
+}
+
+}  // namespace tf_stitch_gather

@@ -1,0 +1,207 @@
+// Random gathers and scatters, in every way of dividing them, against loops
+// that do one element after the other.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tf_ops/core/index_space.h"
+#include "tf_ops/cpu/gather_nd.h"
+#include "tf_ops/cpu/scatter_nd.h"
+#include "tf_ops/tests/check.h"
+
+namespace tf_stitch_gather::testing {
+namespace {
+
+// A random problem: index tuples of which some may be out of range.
+struct Problem {
+  Shape indices_shape;
+  Shape target_shape;
+  IndexSpace space;
+  std::vector<int64_t> values;  // the indices
+  std::vector<int64_t> rows;    // the row of each tuple, -1 out of range
+  int64_t first_bad = FirstBad::kNone;
+  std::string name;
+};
+
+Problem MakeProblem(uint64_t seed, bool with_bad) {
+  Random random(seed);
+  const int batch = static_cast<int>(random.Below(3));
+  const int depth = static_cast<int>(random.Below(7));
+  Problem p;
+  for (int i = 0; i < batch; ++i) {
+    const int64_t dim = 1 + random.Below(3);
+    p.indices_shape.Append(dim);
+    p.target_shape.Append(dim);
+  }
+  p.indices_shape.Append(random.Below(2) ? random.Below(40)
+                                         : random.Below(3000));
+  p.indices_shape.Append(depth);
+  for (int i = 0; i < depth; ++i) p.target_shape.Append(1 + random.Below(4));
+  p.target_shape.Append(random.Below(2) ? random.Below(5) : random.Below(90));
+  CHECK_CASE(
+      MakeIndexSpace(p.indices_shape, p.target_shape, batch, &p.space).ok(),
+      "space");
+  for (int64_t t = 0; t < p.space.tuples(); ++t) {
+    int64_t row = t / p.space.tuples_per_batch * p.space.rows_per_batch;
+    bool fits = true;
+    for (int k = 0; k < depth; ++k) {
+      int64_t index = random.Below(p.space.dims[k]);
+      if (with_bad && random.Below(50) == 0) {
+        index = random.Below(2) ? -1 - random.Below(9) : p.space.dims[k];
+        fits = false;
+      }
+      p.values.push_back(index);
+      row += index * p.space.strides[k];
+    }
+    p.rows.push_back(fits ? row : -1);
+    if (!fits && p.first_bad == FirstBad::kNone) p.first_bad = t;
+  }
+  p.name = "seed " + std::to_string(seed) + ", indices " +
+           p.indices_shape.ToString() + ", target " + p.target_shape.ToString();
+  return p;
+}
+
+void TestGather(const Problem& p, Workers& workers) {
+  for (const int width : {1, 2, 3, 4, 8, 16}) {
+    const int64_t row_bytes = p.space.slice_elements * width;
+    std::vector<char> params(p.space.rows() * row_bytes + 1);
+    for (size_t i = 0; i < params.size(); ++i) {
+      params[i] = static_cast<char>(i * 31 + 1);
+    }
+    for (const IndexType type : kIndexTypes) {
+      const IndexTensor indices(type, p.values);
+      std::vector<char> output(p.space.tuples() * row_bytes + 1, 'x');
+      const RowMover mover = ByteRowMover(row_bytes);
+      const int64_t bad =
+          GatherNd(p.space, indices.indices(), params.data(), mover,
+                   /*ignore_bad=*/true, workers, output.data());
+      CHECK_CASE(bad == FirstBad::kNone, p.name);
+      for (int64_t t = 0; t < p.space.tuples(); ++t) {
+        std::vector<char> expected(row_bytes, 0);
+        if (p.rows[t] >= 0) {
+          std::memcpy(expected.data(), params.data() + p.rows[t] * row_bytes,
+                      row_bytes);
+        }
+        CHECK_CASE(std::equal(expected.begin(), expected.end(),
+                              output.begin() + t * row_bytes),
+                   p.name + ", tuple " + std::to_string(t));
+      }
+      CHECK_CASE(output.back() == 'x', p.name);
+      CHECK_CASE(
+          GatherNd(p.space, indices.indices(), params.data(), mover,
+                   /*ignore_bad=*/false, workers, output.data()) == p.first_bad,
+          p.name);
+    }
+  }
+}
+
+struct FloatSum {
+  using Value = float;
+  using Wide = float;
+  static constexpr bool kPlainBytes = true;
+  static void Add(float value, float* sum) { *sum += value; }
+};
+
+// A narrow type whose sum must be kept in a wider one.
+struct ByteSum {
+  using Value = int8_t;
+  using Wide = int32_t;
+  static constexpr bool kPlainBytes = true;
+  static void Add(int8_t value, int32_t* sum) { *sum += value; }
+  static int8_t Round(int32_t sum) { return static_cast<int8_t>(sum / 2); }
+};
+
+template <typename Sum>
+void TestScatter(const Problem& p, std::initializer_list<ScatterWay> ways,
+                 Workers& workers) {
+  using Value = typename Sum::Value;
+  const int64_t width = p.space.slice_elements;
+  std::vector<Value> updates(p.space.tuples() * width);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    updates[i] = static_cast<Value>(static_cast<int>(i * 7 % 101) - 50);
+    if constexpr (std::is_same_v<Value, float>) updates[i] *= 1.1f;
+  }
+  std::vector<typename Sum::Wide> sums(p.space.rows() * width);
+  std::vector<bool> named(p.space.rows());
+  for (int64_t t = 0; t < p.space.tuples(); ++t) {
+    if (p.rows[t] < 0) continue;
+    named[p.rows[t]] = true;
+    for (int64_t j = 0; j < width; ++j) {
+      Sum::Add(updates[t * width + j], &sums[p.rows[t] * width + j]);
+    }
+  }
+  std::vector<Value> expected(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if constexpr (kSumsInPlace<Sum>) {
+      expected[i] = sums[i];
+    } else {
+      expected[i] = Sum::Round(sums[i]);
+    }
+  }
+  for (const IndexType type : kIndexTypes) {
+    const IndexTensor indices(type, p.values);
+    for (const ScatterWay way : ways) {
+      const std::string name =
+          p.name + ", way " + std::to_string(static_cast<int>(way));
+      std::vector<char> scratch(ScatterScratchBytes(p.space, way) + 1);
+      std::vector<Value> output(expected.size(), Value{77});
+      CHECK_CASE(
+          ScatterNd<Sum>(p.space, indices.indices(), updates.data(),
+                         /*ignore_bad=*/true, way, workers, scratch.data(),
+                         output.data()) == FirstBad::kNone,
+          name);
+      CHECK_CASE(std::memcmp(output.data(), expected.data(),
+                             expected.size() * sizeof(Value)) == 0,
+                 name);
+      CHECK_CASE(ScatterNd<Sum>(p.space, indices.indices(), updates.data(),
+                                /*ignore_bad=*/false, way, workers,
+                                scratch.data(), output.data()) == p.first_bad,
+                 name);
+    }
+    // The merged rows are those of the dense sum.
+    std::vector<char> scratch(KeyBytes(p.space) + 1);
+    VisitSortedTuples(p.space, [&](auto sorted) {
+      CHECK_CASE(SortTuples(p.space, indices.indices(), true, workers,
+                            scratch.data(), &sorted) == FirstBad::kNone,
+                 p.name);
+      const MergedRows merged(sorted, workers);
+      std::vector<int64_t> rows(merged.count());
+      std::vector<Value> values(merged.count() * width);
+      merged.Write<Sum>(sorted, updates.data(), width, workers, rows.data(),
+                        values.data());
+      CHECK_CASE(merged.count() == std::count(named.begin(), named.end(), true),
+                 p.name);
+      for (int64_t i = 0; i < merged.count(); ++i) {
+        CHECK_CASE(i == 0 || rows[i] > rows[i - 1], p.name);
+        CHECK_CASE(std::equal(expected.begin() + rows[i] * width,
+                              expected.begin() + (rows[i] + 1) * width,
+                              values.begin() + i * width),
+                   p.name);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tf_stitch_gather::testing
+
+int main() {
+  using namespace tf_stitch_gather;           // NOLINT: a test's main
+  using namespace tf_stitch_gather::testing;  // NOLINT
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    const Problem problem = MakeProblem(seed, /*with_bad=*/seed % 2 == 1);
+    for (const int threads : {1, 2, 5}) {
+      ThreadWorkers workers(threads);
+      TestGather(problem, workers);
+      TestScatter<FloatSum>(
+          problem,
+          {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},
+          workers);
+      TestScatter<ByteSum>(problem, {ScatterWay::kSorted}, workers);
+    }
+  }
+  std::puts("gather and scatter: passed");
+}
