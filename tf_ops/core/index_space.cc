@@ -95,9 +95,9 @@ Status MakeIndexSpace(const Shape& indices, const Shape& target, int batch_dims,
   return {};
 }
 
-std::string BadTupleMessage(const Indices& indices, const Shape& indices_shape,
-                            int64_t tuple, const char* what,
-                            const Shape& target) {
+std::string BadTupleValuesMessage(const Indices& values,
+                                  const Shape& indices_shape, int64_t tuple,
+                                  const char* what, const Shape& target) {
   const int rank = indices_shape.rank();
   const int64_t depth = indices_shape.dim(rank - 1);
   std::vector<int64_t> position(rank - 1);
@@ -113,9 +113,20 @@ std::string BadTupleMessage(const Indices& indices, const Shape& indices_shape,
   text += position.empty() ? " = [" : "] = [";
   for (int64_t k = 0; k < depth; ++k) {
     if (k > 0) text += ", ";
-    text += std::to_string(indices.at(tuple * depth + k));
+    text += std::to_string(values.at(k));
   }
   return text + "] does not index into " + what + " " + target.ToString();
+}
+
+std::string BadTupleMessage(const Indices& indices, const Shape& indices_shape,
+                            int64_t tuple, const char* what,
+                            const Shape& target) {
+  const int64_t depth = indices_shape.dim(indices_shape.rank() - 1);
+  const Indices values = VisitIndexType(indices.type, [&](auto zero) {
+    const auto* data = static_cast<const decltype(zero)*>(indices.data);
+    return Indices{data + tuple * depth, indices.type};
+  });
+  return BadTupleValuesMessage(values, indices_shape, tuple, what, target);
 }
 
 }  // namespace tf_stitch_gather

@@ -38,8 +38,14 @@ Status CheckIndices(const Shape& indices, const Shape& target,
 Status MakeIndexSpace(const Shape& indices, const Shape& target, int batch_dims,
                       IndexSpace* space);
 
-// "indices[0,1] = [7] does not index into param shape [3]" for the tuple
-// number `tuple` of `indices`; `what` is "param shape" or "shape".
+// "indices[0,1] = [7] does not index into param shape [3]" for tuple number
+// `tuple`, whose indices are values.at(0), values.at(1), ...; `what` is "param
+// shape" or "shape".
+std::string BadTupleValuesMessage(const Indices& values,
+                                  const Shape& indices_shape, int64_t tuple,
+                                  const char* what, const Shape& target);
+
+// The same, with the values of that tuple read from all of `indices`.
 std::string BadTupleMessage(const Indices& indices, const Shape& indices_shape,
                             int64_t tuple, const char* what,
                             const Shape& target);

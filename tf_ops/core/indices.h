@@ -4,8 +4,9 @@
 #define TF_OPS_CORE_INDICES_H_
 
 #include <cstdint>
-#include <limits>
 #include <type_traits>
+
+#include "tf_ops/core/host_device.h"
 
 namespace tf_stitch_gather {
 
@@ -42,9 +43,10 @@ struct Indices {
 // bound` holds just for an index v in [0, dim), a negative one being greater
 // than any bound.
 template <typename Index>
-constexpr std::make_unsigned_t<Index> IndexBound(int64_t dim) {
+TSG_HOST_DEVICE constexpr std::make_unsigned_t<Index> IndexBound(int64_t dim) {
   using Unsigned = std::make_unsigned_t<Index>;
-  constexpr int64_t kGreatest = std::numeric_limits<Index>::max();
+  // std::numeric_limits is not for device code.
+  constexpr int64_t kGreatest = static_cast<Unsigned>(-1) >> 1;
   return dim > kGreatest ? static_cast<Unsigned>(kGreatest) + Unsigned{1}
                          : static_cast<Unsigned>(dim);
 }

@@ -12,6 +12,7 @@ enum class Code {
   kOk,
   kInvalidArgument,    // the caller's inputs do not fit together
   kResourceExhausted,  // the result cannot be addressed or held
+  kInternal,           // a device refused its work
 };
 
 // An error code with the text a user reads; ok() when there is none.
@@ -24,6 +25,9 @@ class [[nodiscard]] Status {
   }
   static Status ResourceExhausted(std::string message) {
     return Status(Code::kResourceExhausted, std::move(message));
+  }
+  static Status Internal(std::string message) {
+    return Status(Code::kInternal, std::move(message));
   }
 
   bool ok() const { return code_ == Code::kOk; }

@@ -29,10 +29,9 @@ template <typename Visitor>
 void VisitParts(const StitchParts& parts, int64_t begin, int64_t end,
                 const Visitor& visit) {
   const auto& list = parts.parts();
-  auto part = std::upper_bound(
-      list.begin(), list.end(), begin,
-      [](int64_t source, const auto& p) { return source < p.first; });
-  for (--part; part != list.end() && begin < end; ++part) {
+  auto part = list.begin() +
+              PartOfSource(list.data(), static_cast<int>(list.size()), begin);
+  for (; part != list.end() && begin < end; ++part) {
     const int64_t position = begin - part->first;
     const int64_t count = std::min(part->count - position, end - begin);
     if (count > 0)

@@ -4,55 +4,12 @@
 #define TF_OPS_CPU_DYNAMIC_STITCH_H_
 
 #include <cstdint>
-#include <vector>
 
-#include "tf_ops/core/indices.h"
+#include "tf_ops/core/stitch_parts.h"
 #include "tf_ops/cpu/move_rows.h"
 #include "tf_ops/cpu/parallel.h"
 
 namespace tf_stitch_gather {
-
-// The parts of a stitch, in the order in which they write.
-class StitchParts {
- public:
-  struct Part {
-    const void* indices;
-    char* rows;     // data of the stitch, or data gradients to write
-    int64_t first;  // the number of sources in the parts before
-    int64_t count;
-  };
-
-  explicit StitchParts(IndexType type, int expected_parts) : type_(type) {
-    parts_.reserve(expected_parts);
-  }
-
-  void Add(const void* indices, const void* rows, int64_t count) {
-    parts_.push_back({indices, static_cast<char*>(const_cast<void*>(rows)),
-                      sources_, count});
-    sources_ += count;
-  }
-
-  IndexType type() const { return type_; }
-  const std::vector<Part>& parts() const { return parts_; }
-
-  // A source is one index with its row of data; they are numbered in the
-  // order in which they write, so that the greatest number wins.
-  int64_t sources() const { return sources_; }
-
- private:
-  IndexType type_;
-  std::vector<Part> parts_;
-  int64_t sources_ = 0;
-};
-
-// An index of the parts that is out of range.
-struct BadSource {
-  int part = -1;  // -1: there is none
-  int64_t position = 0;
-  int64_t value = 0;
-
-  bool found() const { return part >= 0; }
-};
 
 // The rows of a stitch, which are the greatest index + 1, and 0 without an
 // index. `bad` tells of the first negative index.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "tf_ops/core/tuple_row.h"
 #include "tf_ops/cpu/move_rows.h"
 #include "tf_ops/cpu/read_once.h"
 
@@ -29,10 +30,8 @@ int64_t RowFinder::FindIn(const void* tuples, int64_t count,
       bool fits = space.rows_per_batch > 0;
       uint64_t row = 0;
       for (int k = 0; k < space.depth; ++k) {
-        fits &=
-            static_cast<Unsigned>(tuple[k]) < IndexBound<Index>(space.dims[k]);
-        row += static_cast<uint64_t>(static_cast<int64_t>(tuple[k])) *
-               static_cast<uint64_t>(space.strides[k]);
+        fits &= AddIndex(tuple[k], IndexBound<Index>(space.dims[k]),
+                         static_cast<uint64_t>(space.strides[k]), &row);
       }
       bad += !fits;
       places[i] = fits ? base + static_cast<int64_t>(row) * finder.scale_
@@ -51,9 +50,7 @@ int64_t RowFinder::FindIn(const void* tuples, int64_t count,
       bool fits = true;
       uint64_t place = static_cast<uint64_t>(base);
       for (int k = 0; k < kDepth; ++k) {
-        const Index index = tuple[i * kDepth + k];
-        fits &= static_cast<Unsigned>(index) < bounds[k];
-        place += static_cast<uint64_t>(static_cast<int64_t>(index)) * steps[k];
+        fits &= AddIndex(tuple[i * kDepth + k], bounds[k], steps[k], &place);
       }
       bad += !fits;
       places[i] = fits ? static_cast<int64_t>(place) : finder.bad_place_;

@@ -9,6 +9,7 @@
 
 #include "tf_ops/core/index_space.h"
 #include "tf_ops/core/indices.h"
+#include "tf_ops/core/row_key.h"
 #include "tf_ops/cpu/cost_model.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/move_rows.h"
@@ -16,20 +17,15 @@
 
 namespace tf_stitch_gather {
 
-// Keys that hold a row in their upper bits and the number of a tuple in their
-// lower ones, so that plain sorting keeps the tuples of a row in order.
+// The row keys of tuples, sorted.
 template <typename Key>
 struct SortedTuples {
   const Key* keys;
   int64_t count;  // tuples in range; the others are left out
   int tuple_bits;
 
-  int64_t row(int64_t i) const {
-    return static_cast<int64_t>(keys[i] >> tuple_bits);
-  }
-  int64_t tuple(int64_t i) const {
-    return static_cast<int64_t>(keys[i] & ((Key{1} << tuple_bits) - 1));
-  }
+  int64_t row(int64_t i) const { return RowOfKey(keys[i], tuple_bits); }
+  int64_t tuple(int64_t i) const { return TupleOfKey(keys[i], tuple_bits); }
 
   // Calls `visit(begin, end)` for each group of equal rows that begins in
   // [from, to); ranges that cover [0, count) thus visit each group once.
@@ -48,17 +44,6 @@ struct SortedTuples {
   }
 };
 
-inline int BitsFor(int64_t values) {
-  int bits = 0;
-  while (bits < 63 && (int64_t{1} << bits) < values) ++bits;
-  return bits;
-}
-
-// Whether row and tuple fit a 64-bit key; else a 128-bit one is needed. One
-// value of the row is kept for tuples out of range.
-inline bool FitsNarrowKey(const IndexSpace& space) {
-  return BitsFor(space.rows() + 1) + BitsFor(space.tuples()) <= 64;
-}
 using NarrowKey = uint64_t;
 using WideKey = unsigned __int128;
 
@@ -103,7 +88,7 @@ int64_t SortTuples(const IndexSpace& space, const Indices& indices,
                    SortedTuples<Key>* sorted) {
   Key* keys = static_cast<Key*>(scratch);
   const int64_t beyond = space.rows();  // sorts behind every row
-  const int tuple_bits = BitsFor(space.tuples());
+  const int tuple_bits = TupleBits(space);
   const RowFinder finder(indices, space, 0, 1, beyond);
   FirstBad first_bad;
   std::atomic<int64_t> bad_count{0};
@@ -122,8 +107,7 @@ int64_t SortTuples(const IndexSpace& space, const Indices& indices,
                     }
                   }
                   for (int64_t i = 0; i < count; ++i) {
-                    keys[at + i] = static_cast<Key>(rows[i]) << tuple_bits |
-                                   static_cast<Key>(at + i);
+                    keys[at + i] = MakeRowKey<Key>(rows[i], at + i, tuple_bits);
                   }
                 }
               });

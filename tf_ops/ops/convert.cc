@@ -10,6 +10,8 @@ absl::Status ToTensorFlow(const Status& status) {
       return absl::InvalidArgumentError(status.message());
     case Code::kResourceExhausted:
       return absl::ResourceExhaustedError(status.message());
+    case Code::kInternal:
+      break;
   }
   return absl::InternalError(status.message());
 }

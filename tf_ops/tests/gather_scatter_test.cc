@@ -11,58 +11,10 @@
 #include "tf_ops/cpu/gather_nd.h"
 #include "tf_ops/cpu/scatter_nd.h"
 #include "tf_ops/tests/check.h"
+#include "tf_ops/tests/problem.h"
 
 namespace tf_stitch_gather::testing {
 namespace {
-
-// A random problem: index tuples of which some may be out of range.
-struct Problem {
-  Shape indices_shape;
-  Shape target_shape;
-  IndexSpace space;
-  std::vector<int64_t> values;  // the indices
-  std::vector<int64_t> rows;    // the row of each tuple, -1 out of range
-  int64_t first_bad = FirstBad::kNone;
-  std::string name;
-};
-
-Problem MakeProblem(uint64_t seed, bool with_bad) {
-  Random random(seed);
-  const int batch = static_cast<int>(random.Below(3));
-  const int depth = static_cast<int>(random.Below(7));
-  Problem p;
-  for (int i = 0; i < batch; ++i) {
-    const int64_t dim = 1 + random.Below(3);
-    p.indices_shape.Append(dim);
-    p.target_shape.Append(dim);
-  }
-  p.indices_shape.Append(random.Below(2) ? random.Below(40)
-                                         : random.Below(3000));
-  p.indices_shape.Append(depth);
-  for (int i = 0; i < depth; ++i) p.target_shape.Append(1 + random.Below(4));
-  p.target_shape.Append(random.Below(2) ? random.Below(5) : random.Below(90));
-  CHECK_CASE(
-      MakeIndexSpace(p.indices_shape, p.target_shape, batch, &p.space).ok(),
-      "space");
-  for (int64_t t = 0; t < p.space.tuples(); ++t) {
-    int64_t row = t / p.space.tuples_per_batch * p.space.rows_per_batch;
-    bool fits = true;
-    for (int k = 0; k < depth; ++k) {
-      int64_t index = random.Below(p.space.dims[k]);
-      if (with_bad && random.Below(50) == 0) {
-        index = random.Below(2) ? -1 - random.Below(9) : p.space.dims[k];
-        fits = false;
-      }
-      p.values.push_back(index);
-      row += index * p.space.strides[k];
-    }
-    p.rows.push_back(fits ? row : -1);
-    if (!fits && p.first_bad == FirstBad::kNone) p.first_bad = t;
-  }
-  p.name = "seed " + std::to_string(seed) + ", indices " +
-           p.indices_shape.ToString() + ", target " + p.target_shape.ToString();
-  return p;
-}
 
 void TestGather(const Problem& p, Workers& workers) {
   for (const int width : {1, 2, 3, 4, 8, 16}) {
