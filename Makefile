@@ -3,6 +3,9 @@
 #   make                      build with the project's own .venv, made when it is missing
 #   make PYTHON=/path/python  build for the TensorFlow of that interpreter; nothing is installed
 #
+#   make CUDA=0               leave the GPU kernels out; CUDA=1 makes it an error when they cannot be built
+#   make CUDA_ARCHS='86 90'   build them for these compute capabilities only, which is faster
+#
 # Further variables: CXX, EXTRA_CXXFLAGS, EXTRA_LDFLAGS, WERROR= (warnings do not stop the build),
 # JOBS (processes at once), ARGS (passed on by `bench` and `test`).
 
@@ -78,6 +81,30 @@ LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed $(EXTRA_LDFLAG
 TEST_LDFLAGS := -pthread $(EXTRA_LDFLAGS)
 DEPFLAGS = -MMD -MP -MF $(@:.o=.d)
 
+# ---------------------------------------------------------------- CUDA
+
+CUDA ?= auto
+CUDA_MODE := $(or $(patsubst 1,on,$(patsubst 0,off,$(CUDA))),auto)
+ifneq (,$(filter-out help clean core-test lint format,$(GOALS)))
+include $(BUILD)/cuda_flags.mk
+endif
+
+$(BUILD)/cuda_flags.mk: $(ENVIRONMENT) FORCE
+	@$(PYTHON) tools/cuda_flags.py $@ --mode $(CUDA_MODE) --architectures $(CUDA_ARCHS)
+
+# Warning 2810 of nvcc 13 takes the assignment of a [[nodiscard]] type for a dropped one; the host compiler, which
+# sees the same lines, checks that rightly.
+NVCC_FLAGS = -x cu -std=c++17 -O3 -DNDEBUG -ccbin '$(firstword $(CXX))' $(CUDA_GENCODE) --threads 0 \
+  -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra \
+  -diag-suppress=2810 $(if $(WERROR),-Werror=all-warnings)
+CUDA_BUILD = $(BUILD)/cuda-$(NVCC_VERSION)-abi$(TF_ABI)
+CUDA_SOURCES := $(wildcard tf_ops/gpu/*.cu.cc)
+CUDA_TF_SOURCES := $(wildcard tf_ops/kernels/*_gpu*.cc)
+ifneq (,$(NVCC))
+CUDA_OBJECTS := $(CUDA_SOURCES:%.cc=$(CUDA_BUILD)/%.o)
+CUDA_LINK_FLAGS := -L$(CUDA_LIBRARY_FOLDER) -lcudart_static -ldl -lrt -pthread
+endif
+
 # ---------------------------------------------------------------- objects
 
 # core and cpu know nothing of TensorFlow; their objects serve every TensorFlow of one ABI.
@@ -85,8 +112,9 @@ CORE_BUILD := $(BUILD)/core-abi$(TF_ABI)
 TF_BUILD := $(BUILD)/tensorflow-$(TF_VERSION)-abi$(TF_ABI)
 
 CORE_SOURCES := $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc)
-TF_SOURCES := $(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc)
-TEST_SOURCES := $(wildcard tf_ops/tests/*_test.cc)
+TF_SOURCES := $(filter-out $(if $(NVCC),,$(CUDA_TF_SOURCES)),$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc))
+GPU_TEST_SOURCES := $(wildcard tf_ops/tests/*_gpu_test.cc)
+TEST_SOURCES := $(filter-out $(GPU_TEST_SOURCES),$(wildcard tf_ops/tests/*_test.cc))
 CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TF_OBJECTS := $(TF_SOURCES:%.cc=$(TF_BUILD)/%.o)
 TEST_OBJECTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%.o)
@@ -122,6 +150,15 @@ $(TF_OBJECTS): $(TF_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt
 	@echo "CXX $<"
 	@$(CXX) $(CPPFLAGS) $(TF_INCLUDES) $(TF_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
 
+$(CUDA_BUILD)/flags.txt: FORCE
+	$(call write_if_changed,$(NVCC) $(NVCC_FLAGS) $(CXX_IDENTITY))
+
+$(CUDA_OBJECTS): $(CUDA_BUILD)/%.o: %.cc $(CUDA_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "NVCC $<"
+	@$(NVCC) $(CPPFLAGS) $(NVCC_FLAGS) $(DEPFLAGS) -c $< -o $@
+
+-include $(CUDA_OBJECTS:.o=.d)
 -include $(CORE_OBJECTS:.o=.d) $(TF_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)
 
 # ---------------------------------------------------------------- library
@@ -129,17 +166,19 @@ $(TF_OBJECTS): $(TF_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt
 # Names the objects of the library in place: a change (another TensorFlow, a removed source) links it anew.
 LINKED := $(BUILD)/linked/$(subst /,_,$(PACKAGE_DIR)).txt
 $(LINKED): FORCE
-	$(call write_if_changed,$(CORE_OBJECTS) $(TF_OBJECTS))
+	$(call write_if_changed,$(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS))
 
 # Written beside its place and moved there, so that a process that has the old one loaded keeps it whole.
-$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(LINKED)
+$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LINKED)
 	@echo "LINK $@"
-	@$(CXX) -shared $(CORE_OBJECTS) $(TF_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) -o $@.partial
+	@$(CXX) -shared $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) $(CUDA_LINK_FLAGS) -o $@.partial
 	@mv $@.partial $@
+	@echo "$(CUDA_SUMMARY)"
 
 $(BUILD_INFO): $(LIBRARY) tools/build_info.py python/tf_stitch_gather/_version.py
 	@$(PYTHON) tools/build_info.py $@ --compiler '$(CXX)' --cxx-standard '$(TF_CXX_STD)' \
-	  --cxx11-abi '$(TF_ABI)' --tensorflow '$(TF_VERSION)'
+	  --cxx11-abi '$(TF_ABI)' --tensorflow '$(TF_VERSION)' \
+	  --nvcc '$(NVCC_VERSION)' --cuda-architectures '$(CUDA_ARCHITECTURES)'
 
 # ---------------------------------------------------------------- goals
 
@@ -164,6 +203,72 @@ $(TESTS): %: %.o $(CORE_OBJECTS)
 
 core-test: $(TESTS)  ## Build and run the tests of the core, without TensorFlow
 	@set -e; for program in $^; do echo "RUN $$program"; $$program; done
+
+# ---------------------------------------------------------------- device code without a GPU, and with one
+
+# The device sources, compiled for the host against Thrust's OMP back end, with a sanitizer or without.
+SANITIZE ?=
+SANITIZER_FLAGS_thread := -fsanitize=thread
+SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=all
+HOST_GPU_BUILD := $(BUILD)/gpu-on-host$(addprefix -,$(SANITIZE))-abi$(TF_ABI)
+HOST_GPU_FLAGS := -O2 -g1 -fPIC -fvisibility=hidden -fopenmp -std=c++17 -Wall -Wextra $(SANITIZER_FLAGS_$(SANITIZE)) \
+  -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP -isystem $(CCCL_INCLUDE)
+HOST_GPU_OBJECTS := $(CUDA_SOURCES:%.cc=$(HOST_GPU_BUILD)/%.o)
+HOST_GPU_CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(HOST_GPU_BUILD)/%.o)
+HOST_GPU_TEST_OBJECTS := $(GPU_TEST_SOURCES:%.cc=$(HOST_GPU_BUILD)/%.o)
+HOST_GPU_TESTS := $(GPU_TEST_SOURCES:%.cc=$(HOST_GPU_BUILD)/%)
+
+$(HOST_GPU_BUILD)/flags.txt: FORCE
+	@if [ -z '$(CCCL_INCLUDE)' ]; then echo "error: no CCCL headers: install nvcc, or the package nvidia-cuda-cccl" >&2; exit 1; fi
+	$(call write_if_changed,$(CXX) $(CXX_IDENTITY) $(HOST_GPU_FLAGS))
+
+$(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS) $(HOST_GPU_TEST_OBJECTS): $(HOST_GPU_BUILD)/%.o: %.cc $(HOST_GPU_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CXX $< (device code on the host$(addprefix , ,$(SANITIZE)))"
+	@$(CXX) $(CPPFLAGS) $(HOST_GPU_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+$(HOST_GPU_TESTS): %: %.o $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS)
+	@echo "LINK $@"
+	@$(CXX) $(SANITIZER_FLAGS_$(SANITIZE)) -fopenmp $^ $(TEST_LDFLAGS) -o $@
+
+-include $(HOST_GPU_OBJECTS:.o=.d) $(HOST_GPU_CORE_OBJECTS:.o=.d) $(HOST_GPU_TEST_OBJECTS:.o=.d)
+
+.PHONY: gpu-test gpu-kernel-test gpu-bench
+gpu-test: $(HOST_GPU_TESTS)  ## Run the device code on the host (SANITIZE=thread or address)
+	@set -e; for program in $^; do echo "RUN $$program"; OMP_NUM_THREADS=4 $$program; done
+
+# The GPU kernels of TensorFlow over the host back end, registered for the CPU, in a copy of the package: the test
+# suite runs on them. Types that no GPU holds have no kernel in it.
+ON_HOST_BUILD := $(TF_BUILD)-gpu-on-host
+ON_HOST_PACKAGE := $(ON_HOST_BUILD)/package/tf_stitch_gather
+ON_HOST_SOURCES := $(filter-out %_op.cc,$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc)) $(wildcard tf_ops/kernels/*_gpu_op.cc)
+ON_HOST_OBJECTS := $(ON_HOST_SOURCES:%.cc=$(ON_HOST_BUILD)/%.o)
+$(ON_HOST_OBJECTS): $(ON_HOST_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CXX $< (GPU kernels on the host)"
+	@$(CXX) $(CPPFLAGS) $(TF_INCLUDES) $(TF_FLAGS) -DTSG_HOST_BACK_END $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+-include $(ON_HOST_OBJECTS:.o=.d)
+
+$(ON_HOST_PACKAGE)/libtf_stitch_gather.so: $(ON_HOST_OBJECTS) $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS) $(BUILD_INFO) \
+    $(wildcard python/tf_stitch_gather/*.py)
+	@echo "LINK $@"
+	@mkdir -p $(@D)
+	@cp python/tf_stitch_gather/*.py $(BUILD_INFO) $(@D)
+	@$(CXX) -shared $(filter %.o,$^) -fopenmp $(LDFLAGS) $(TF_LINK_FLAGS) -o $@
+
+gpu-kernel-test: $(ON_HOST_PACKAGE)/libtf_stitch_gather.so  ## Run the test suite on the GPU kernels, on the host
+	@TSG_GPU_KERNELS_ON_HOST=1 PYTHONPATH=$(dir $(ON_HOST_PACKAGE)) OMP_NUM_THREADS=4 $(PYTHON) -m pytest tests $(ARGS)
+
+GPU_BENCH := $(CUDA_BUILD)/gpu_bench
+$(GPU_BENCH): benchmarks/gpu/gpu_bench.cu.cc $(CUDA_OBJECTS) $(CORE_OBJECTS) $(CUDA_BUILD)/flags.txt
+	@if [ -z '$(NVCC)' ]; then echo "error: $(CUDA_SUMMARY)" >&2; exit 1; fi
+	@echo "NVCC $@"
+	@$(NVCC) $(CPPFLAGS) $(NVCC_FLAGS) -c $< -o $@.o
+	@$(CXX) $@.o $(CUDA_OBJECTS) $(CORE_OBJECTS) $(CUDA_LINK_FLAGS) -o $@
+
+gpu-bench: $(GPU_BENCH)  ## Build the benchmark of the device code; where there is a GPU, check and time
+	@$(GPU_BENCH) $(ARGS)
 
 bench: library  ## Build, then run the benchmarks (ARGS goes to them)
 	@$(RUN_PYTHON) benchmarks/run.py $(ARGS)

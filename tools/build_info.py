@@ -37,14 +37,17 @@ def main() -> None:
     parser.add_argument("--cxx-standard", required=True)
     parser.add_argument("--cxx11-abi", type=int, required=True)
     parser.add_argument("--tensorflow", required=True)
+    parser.add_argument("--nvcc", default="", help="its version, where GPU kernels were built")
+    parser.add_argument("--cuda-architectures", default="")
     options = parser.parse_args()
+    cuda = {"nvcc": options.nvcc, "architectures": options.cuda_architectures.split()}
     info = {
         "version": package_version(),
         "tensorflow": options.tensorflow,
         "compiler": compiler(options.compiler),
         "cxx11_abi": options.cxx11_abi,
         "cxx_standard": options.cxx_standard,
-        "cuda": None,
+        "cuda": cuda if options.nvcc else None,
     }
     options.output.write_text(json.dumps(info, indent=2) + "\n", "utf-8")
 

@@ -21,7 +21,8 @@ class StitchParts {
     int64_t count;
   };
 
-  explicit StitchParts(IndexType type, int expected_parts) : type_(type) {
+  StitchParts() = default;
+  StitchParts(IndexType type, int expected_parts) : type_(type) {
     parts_.reserve(expected_parts);
   }
 
@@ -39,7 +40,7 @@ class StitchParts {
   int64_t sources() const { return sources_; }
 
  private:
-  IndexType type_;
+  IndexType type_ = IndexType::kInt64;
   std::vector<Part> parts_;
   int64_t sources_ = 0;
 };

@@ -7,15 +7,14 @@
 #include "tf_ops/core/dynamic_stitch.h"
 #include "tf_ops/cpu/dynamic_stitch.h"
 #include "tf_ops/kernels/glue.h"
+#include "tf_ops/kernels/prepare.h"
 
 namespace tf_stitch_gather {
 namespace {
 
-using tensorflow::OpInputList;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
-using tensorflow::OpOutputList;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
@@ -34,35 +33,17 @@ class StitchOp : public OpKernel {
   }
 
   void Compute(OpKernelContext* ctx) override {
-    OpInputList indices;
-    OpInputList data;
-    OP_REQUIRES_OK(ctx, ctx->input_list("indices", &indices));
-    OP_REQUIRES_OK(ctx, ctx->input_list("data", &data));
-    OP_REQUIRES(ctx, indices.size() > 0 && indices.size() == data.size(),
-                absl::InvalidArgumentError(
-                    "indices and data must be lists of the same length and "
-                    "not empty, got " +
-                    std::to_string(indices.size()) + " and " +
-                    std::to_string(data.size())));
     StitchShapes shapes;
-    StitchParts parts(ToIndices(indices[0]).type, indices.size());
-    for (int m = 0; m < indices.size(); ++m) {
-      OP_REQUIRES_OK(ctx, ToTensorFlow(shapes.Add(ToShape(indices[m].shape()),
-                                                  ToShape(data[m].shape()))));
-      parts.Add(indices[m].data(), data[m].data(), indices[m].NumElements());
-    }
+    StitchParts parts;
+    int64_t row_elements = 0;
+    OP_REQUIRES_OK(ctx, PrepareStitch(ctx, &shapes, &parts, &row_elements));
     DeviceWorkers workers(ctx);
     int64_t rows = 0;
     OP_REQUIRES_OK(ctx, Rows(ctx, parts, workers, &rows));
 
-    const Shape slice = shapes.slice();
-    int64_t slice_elements = 0;
-    OP_REQUIRES(
-        ctx, slice.Elements(0, slice.rank(), &slice_elements),
-        absl::ResourceExhaustedError("a slice of shape " + slice.ToString() +
-                                     " has too many elements"));
     RowMover mover;
-    OP_REQUIRES_OK(ctx, MakeRowMover(data[0].dtype(), slice_elements, &mover));
+    OP_REQUIRES_OK(
+        ctx, MakeRowMover(ctx->expected_output_dtype(0), row_elements, &mover));
     TensorShape shape;
     OP_REQUIRES_OK(ctx, ToTensorShape(shapes.Merged(rows), &shape));
     Tensor* merged;
@@ -119,35 +100,13 @@ class MyDynamicStitchGradOp : public OpKernel {
   }
 
   void Compute(OpKernelContext* ctx) override {
-    OpInputList indices;
-    OpOutputList data_grads;
-    OP_REQUIRES_OK(ctx, ctx->input_list("indices", &indices));
-    OP_REQUIRES_OK(ctx, ctx->output_list("data_grads", &data_grads));
-    OP_REQUIRES(ctx, indices.size() > 0,
-                absl::InvalidArgumentError("indices must not be empty"));
-    const Tensor& grad = ctx->input(indices.size());
-    const Shape grad_shape = ToShape(grad.shape());
-
-    StitchParts parts(ToIndices(indices[0]).type, indices.size());
-    for (int m = 0; m < indices.size(); ++m) {
-      Shape data_shape;
-      OP_REQUIRES_OK(ctx,
-                     ToTensorFlow(StitchGradShape(ToShape(indices[m].shape()),
-                                                  grad_shape, &data_shape)));
-      TensorShape shape;
-      OP_REQUIRES_OK(ctx, ToTensorShape(data_shape, &shape));
-      Tensor* data_grad;
-      OP_REQUIRES_OK(ctx, data_grads.allocate(m, shape, &data_grad));
-      parts.Add(indices[m].data(), data_grad->data(), indices[m].NumElements());
-    }
+    StitchParts parts;
+    int64_t row_elements = 0;
+    OP_REQUIRES_OK(ctx, PrepareStitchGrad(ctx, &parts, &row_elements));
+    const Tensor& grad = ctx->input(ctx->num_inputs() - 1);
     const int64_t rows = grad.dim_size(0);
-    int64_t slice_elements = 0;
-    OP_REQUIRES(ctx, grad_shape.Elements(1, grad_shape.rank(), &slice_elements),
-                absl::ResourceExhaustedError(
-                    "a slice of grad, whose shape is " + grad_shape.ToString() +
-                    ", has too many elements"));
     RowMover mover;
-    OP_REQUIRES_OK(ctx, MakeRowMover(grad.dtype(), slice_elements, &mover));
+    OP_REQUIRES_OK(ctx, MakeRowMover(grad.dtype(), row_elements, &mover));
     Tensor scratch_tensor;
     void* scratch;
     OP_REQUIRES_OK(

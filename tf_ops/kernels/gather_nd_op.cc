@@ -4,11 +4,10 @@
 #include <cstdint>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tf_ops/core/gather_nd.h"
-#include "tf_ops/core/index_space.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/gather_nd.h"
 #include "tf_ops/kernels/glue.h"
+#include "tf_ops/kernels/prepare.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -30,37 +29,24 @@ class MyGatherNdOp : public OpKernel {
   void Compute(OpKernelContext* ctx) override {
     const Tensor& params = ctx->input(0);
     const Tensor& indices = ctx->input(1);
-    const Shape params_shape = ToShape(params.shape());
-    const Shape indices_shape = ToShape(indices.shape());
-
-    Shape output_shape;
-    OP_REQUIRES_OK(
-        ctx, ToTensorFlow(GatherNdOutputShape(params_shape, indices_shape,
-                                              batch_dims_, &output_shape)));
-    IndexSpace space;
-    OP_REQUIRES_OK(ctx, ToTensorFlow(MakeIndexSpace(
-                            indices_shape, params_shape,
-                            static_cast<int>(batch_dims_), &space)));
-    if (space.tuples() > 0 && space.rows_per_batch == 0 && !ignore_bad_) {
-      ctx->SetStatus(ToTensorFlow(EmptyParams(params_shape), *this));
-      return;
-    }
-    RowMover mover;
-    OP_REQUIRES_OK(ctx,
-                   MakeRowMover(params.dtype(), space.slice_elements, &mover));
+    IndexedCall call;
     TensorShape shape;
-    OP_REQUIRES_OK(ctx, ToTensorShape(output_shape, &shape));
+    OP_REQUIRES_OK(
+        ctx, PrepareGatherNd(ctx, batch_dims_, ignore_bad_, &call, &shape));
+    RowMover mover;
+    OP_REQUIRES_OK(
+        ctx, MakeRowMover(params.dtype(), call.space.slice_elements, &mover));
     Tensor* output;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, shape, &output));
 
     DeviceWorkers workers(ctx);
     const int64_t bad = GatherNd(
-        space, ToIndices(indices), static_cast<const char*>(params.data()),
+        call.space, ToIndices(indices), static_cast<const char*>(params.data()),
         mover, ignore_bad_, workers, static_cast<char*>(output->data()));
     if (bad != FirstBad::kNone) {
       ctx->SetStatus(ToTensorFlow(Status::InvalidArgument(BadTupleMessage(
-                                      ToIndices(indices), indices_shape, bad,
-                                      "param shape", params_shape)),
+                                      ToIndices(indices), call.indices, bad,
+                                      "param shape", call.target)),
                                   *this));
     }
   }
