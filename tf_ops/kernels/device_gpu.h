@@ -21,11 +21,13 @@
 namespace tf_stitch_gather {
 
 // The device that the kernels are registered for.
+inline const char* GpuKernelDevice() {
 #if defined(TSG_HOST_BACK_END)
-inline constexpr const char* kGpuKernelDevice = tensorflow::DEVICE_CPU;
+  return tensorflow::DEVICE_CPU;
 #else
-inline constexpr const char* kGpuKernelDevice = tensorflow::DEVICE_GPU;
+  return tensorflow::DEVICE_GPU;
 #endif
+}
 
 // The types that are their bytes; all but these live in host memory only.
 std::vector<tensorflow::DataType> FixedWidthTypes();

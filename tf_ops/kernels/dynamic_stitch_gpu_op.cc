@@ -184,16 +184,16 @@ class MyDynamicStitchGradGpuOp : public GpuKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name("MyDynamicStitch")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("T", FixedWidthTypes()),
                         MyDynamicStitchGpuOp);
 REGISTER_KERNEL_BUILDER(Name("MyDynamicStitchSized")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("T", FixedWidthTypes())
                             .HostMemory("size"),
                         MyDynamicStitchSizedGpuOp);
 REGISTER_KERNEL_BUILDER(Name("MyDynamicStitchGrad")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("T", FixedWidthTypes()),
                         MyDynamicStitchGradGpuOp);
 

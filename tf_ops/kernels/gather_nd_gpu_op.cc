@@ -54,7 +54,7 @@ class MyGatherNdGpuOp : public GpuKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name("MyGatherNd")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("Tparams", FixedWidthTypes()),
                         MyGatherNdGpuOp);
 

@@ -127,12 +127,12 @@ class MyGatherNdSparseGradGpuOp : public GpuKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name("MyScatterNd")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("T", SummableFixedWidthTypes())
                             .HostMemory("shape"),
                         MyScatterNdGpuOp);
 REGISTER_KERNEL_BUILDER(Name("MyGatherNdSparseGrad")
-                            .Device(kGpuKernelDevice)
+                            .Device(GpuKernelDevice())
                             .TypeConstraint("T", SummableFixedWidthTypes())
                             .HostMemory("num_rows"),
                         MyGatherNdSparseGradGpuOp);
