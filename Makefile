@@ -70,11 +70,14 @@ $(BUILD)/tf_flags.mk: $(ENVIRONMENT) FORCE
 # ---------------------------------------------------------------- flags
 
 WERROR ?= -Werror
+# NDEBUG as in TensorFlow itself: without it, the DCHECKs of its headers would end the process.
 CXXFLAGS := -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra
 CPPFLAGS := -I.
 CORE_FLAGS := $(CXXFLAGS) -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) $(EXTRA_CXXFLAGS)
 TF_FLAGS := $(CXXFLAGS) -std=$(TF_CXX_STD) $(TF_DEFINES) $(EXTRA_CXXFLAGS)
-LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed $(EXTRA_LDFLAGS)
+EXPORTS := tools/exports.map
+LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed \
+  -Wl,--version-script=$(EXPORTS) $(EXTRA_LDFLAGS)
 TEST_LDFLAGS := -pthread $(EXTRA_LDFLAGS)
 DEPFLAGS = -MMD -MP -MF $(@:.o=.d)
 
@@ -132,7 +135,7 @@ $(LINKED): FORCE
 	$(call write_if_changed,$(CORE_OBJECTS) $(TF_OBJECTS))
 
 # Written beside its place and moved there, so that a process that has the old one loaded keeps it whole.
-$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(LINKED)
+$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(LINKED) $(EXPORTS)
 	@echo "LINK $@"
 	@$(CXX) -shared $(CORE_OBJECTS) $(TF_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) -o $@.partial
 	@mv $@.partial $@
@@ -171,6 +174,7 @@ bench: library  ## Build, then run the benchmarks (ARGS goes to them)
 lint: $(ENVIRONMENT)  ## Check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
 	@$(TOOL_PATH) clang-format --dry-run -Werror $(CXX_FILES)
 
 format: $(ENVIRONMENT)  ## Put every file into the project's style
@@ -178,7 +182,7 @@ format: $(ENVIRONMENT)  ## Put every file into the project's style
 	@$(PYTHON) -m ruff format .
 	@$(TOOL_PATH) clang-format -i $(CXX_FILES)
 
-wheel: library  ## Make a wheel in dist/ for the TensorFlow that was built for
+wheel:  ## Make a wheel in dist/ for the TensorFlow of the interpreter
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 clean:  ## Remove everything that was built, but not .venv

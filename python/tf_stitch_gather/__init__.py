@@ -1,7 +1,7 @@
 """DynamicStitch, GatherNd and ScatterNd for TensorFlow, as ops of their own.
 
-The functions take the arguments of the TensorFlow functions of the same names. `raw_ops` holds the ops
-themselves.
+The functions take the arguments of the TensorFlow functions of the same names. `raw_ops` holds the
+ops themselves.
 """
 
 from tf_stitch_gather import _gradients as _gradients  # Registers the gradients.

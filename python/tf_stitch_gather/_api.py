@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+# TensorFlow has no public names for what its variables have in common, and for who follows their reads.
+from tensorflow.python.eager import forwardprop_util
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, variable_accessed
+
 from tf_stitch_gather import raw_ops
 
 # Index types that no op has, and the type that holds all their values. Of uint64 the upper half turns
@@ -72,11 +76,22 @@ def gather_nd(
         return tf.gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
+    indices = _as_indices(indices)
+    batch_dims = _as_batch_dims(batch_dims)
+    if isinstance(params, BaseResourceVariable) and _reads_rows(params):
+        return raw_ops.MyResourceGatherNd(
+            resource=params.handle,
+            indices=indices,
+            dtype=params.dtype,
+            bad_indices_policy=bad_indices_policy,
+            batch_dims=batch_dims,
+            name=name,
+        )
     return raw_ops.MyGatherNd(
         params=params,
-        indices=_as_indices(indices),
+        indices=indices,
         bad_indices_policy=bad_indices_policy,
-        batch_dims=_as_batch_dims(batch_dims),
+        batch_dims=batch_dims,
         name=name,
     )
 
@@ -115,14 +130,9 @@ def scatter_nd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or if the
         shapes do not fit. A `ValueError` while a graph is built.
     """
-    indices = _as_indices(indices)
-    if not (isinstance(shape, tf.Tensor) and shape.dtype == indices.dtype):
-        # Of the two types the wider one, since either may hold what the other does not.
-        shape = tf.convert_to_tensor(shape, dtype_hint=indices.dtype)
-        if tf.int64 in (shape.dtype, indices.dtype):
-            indices, shape = tf.cast(indices, tf.int64), tf.cast(shape, tf.int64)
-        else:
-            indices, shape = tf.cast(indices, tf.int32), tf.cast(shape, tf.int32)
+    indices, shape = _as_indices(indices), _as_indices(shape)
+    if indices.dtype != shape.dtype:
+        indices, shape = _as_one_type([indices, shape])
     return raw_ops.MyScatterNd(
         indices=indices,
         updates=updates,
@@ -180,10 +190,31 @@ def dynamic_stitch(
     return raw_ops.MyDynamicStitchSized(size=size, indices=indices, data=data, name=name)
 
 
+def _reads_rows(variable: BaseResourceVariable) -> bool:
+    """Tells the tapes that `variable` is read, and whether its rows can be read without the rest.
+
+    They can on the CPU. A forward accumulator follows only a variable that is read as a whole.
+    """
+    if "GPU" in variable.device or "TPU" in variable.device:
+        return False
+    if variable.trainable:
+        variable_accessed(variable)
+    return not forwardprop_util.pack_tangents([variable.handle]).tangents
+
+
+def _converted(value: Any) -> tf.Tensor:
+    """A list, array or variable as a tensor. A hint of int32 would wrap values that it does not hold."""
+    tensor = tf.convert_to_tensor(value)
+    # An empty list has no type of its own.
+    if tensor.dtype == tf.float32 and isinstance(value, list | tuple) and 0 in tensor.shape:
+        return tf.zeros(tensor.shape, tf.int32)
+    return tensor
+
+
 def _as_indices(value: Any) -> tf.Tensor:
     """A tensor of an index type that gather and scatter have."""
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value, dtype_hint=tf.int32)
+        value = _converted(value)
     wider = _WIDER.get(value.dtype)
     return value if wider is None else tf.cast(value, wider)
 
@@ -192,9 +223,14 @@ def _as_stitch_indices(values: Sequence[Any]) -> list[tf.Tensor]:
     """Tensors of one index type that the stitch has."""
     tensors = [_as_indices(value) for value in values]
     dtypes = {tensor.dtype for tensor in tensors}
-    if tf.int16 not in dtypes and len(dtypes) <= 1:
-        return tensors
-    dtype = tf.int64 if tf.int64 in dtypes else tf.int32
+    if tf.int16 in dtypes or len(dtypes) > 1:
+        return _as_one_type(tensors)
+    return tensors
+
+
+def _as_one_type(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Index tensors in the narrower type of int32 and int64 that holds them all; others as they are."""
+    dtype = tf.int64 if any(tensor.dtype == tf.int64 for tensor in tensors) else tf.int32
     return [tf.cast(tensor, dtype) if tensor.dtype.is_integer else tensor for tensor in tensors]
 
 
