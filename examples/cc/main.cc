@@ -1,8 +1,11 @@
 // Builds the examples of the reference pages as a graph, runs it, prints what
 // came out, and ends with 1 if anything is not as it should be.
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases.h"
@@ -21,8 +24,8 @@ using tf_stitch_gather::ops::MyGatherNd;
 int failures = 0;
 
 void PrintRow(const std::string& name, const std::string& value, bool right) {
-  std::printf("%-46s %-52s %s\n", name.c_str(), value.c_str(),
-              right ? "ok" : "WRONG");
+  std::printf("%-5s  %-46s  %s\n", right ? "ok" : "WRONG", name.c_str(),
+              value.c_str());
   if (!right) ++failures;
 }
 
@@ -59,12 +62,13 @@ void RunCases(const ClientSession& session, const std::vector<Case>& cases) {
   }
 }
 
+// Expects an error of bad input that begins with `words`.
 void ExpectError(const std::string& name, const absl::Status& status,
                  const std::string& words) {
   const std::string message(status.message());
-  const size_t at = message.find(words);
-  PrintRow(name, at == std::string::npos ? status.ToString() : words,
-           absl::IsInvalidArgument(status) && at != std::string::npos);
+  const bool right = absl::IsInvalidArgument(status) &&
+                     message.compare(0, words.size(), words) == 0;
+  PrintRow(name, right ? words : status.ToString(), right);
 }
 
 // An error in the graph is in the status of its scope, and one in the indices
@@ -77,20 +81,25 @@ void ExpectErrors() {
 
   const Scope depth = Scope::NewRootScope();
   const MyGatherNd too_deep(depth, {1, 2, 3}, {{0, 0}});
-  ExpectError("error: indices too deep", depth.status(), "XX");
+  ExpectError(
+      "error: indices too deep", depth.status(),
+      "index innermost dimension length must be <= params rank; saw: 2 vs. 1");
   std::vector<Tensor> outputs;
-  ExpectError("error: run all the same",
-              ClientSession(depth).Run({too_deep.output}, &outputs), "indices");
+  ExpectError("error: that graph run all the same",
+              ClientSession(depth).Run({too_deep.output}, &outputs),
+              "index innermost dimension length must be <= params rank");
 
   const Scope lists = Scope::NewRootScope();
   MyDynamicStitch(lists, {0, 1}, {10});
   ExpectError("error: lists of unequal lengths", lists.status(),
-              "with length 1 must match length 2 of argument 'indices'");
+              "List argument 'data' to 'MyDynamicStitch' Op with length 1 must "
+              "match length 2 of argument 'indices'.");
 
   const Scope none = Scope::NewRootScope();
   MyDynamicStitch(none, tensorflow::OutputList(), tensorflow::OutputList());
   ExpectError("error: no tensors", none.status(),
-              "with length 0 shorter than minimum length 1");
+              "List argument 'indices' to 'MyDynamicStitch' Op with length 0 "
+              "shorter than minimum length 1.");
 
   const Scope range = Scope::NewRootScope();
   const MyGatherNd gather(range, {1, 2, 3}, {{0}, {7}});
