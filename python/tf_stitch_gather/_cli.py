@@ -32,8 +32,8 @@ def _add_info(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.set_defaults(run=lambda options: print(json.dumps(_loader.build_info(), indent=2)))
 
 
-#: Each adds one command, whose parser sets `run` to a function of the parsed options that returns the
-#: exit status, or None for 0.
+#: Each adds one command, whose parser sets `run` to a function of the parsed options that returns
+#: the exit status, or None for 0.
 _COMMANDS = (_add_cmake_dir, _add_include_dir, _add_info, _add_library_path)
 
 
