@@ -5,6 +5,7 @@ All but the third are ordinary cases of generated sizes; the third builds chains
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -25,6 +26,7 @@ _PART_ROWS = 100_000
 _PART_COUNTS = (1, 10, 100, 1_000, 10_000)
 _CHAIN_OPS = 1_000
 _CHAIN_ROWS = 16
+_FEW_ROUNDS_FROM = 10**7
 _WIDTH_OUTPUT_BYTES = 2**24
 _WIDTHS = tuple(2**power for power in range(2, 15))  # Bytes a slice: 4 B to 16 KB.
 # Inputs, the results, the expected one and NumPy's temporaries, in units of what the op touches.
@@ -84,8 +86,10 @@ def suite_cases(suite: str, largest: int) -> list[str | Case]:
 
 
 def run_entry(entry: str | Case, ours: Any, options: Options, threads: int) -> Measurement:
-    """Measures one entry of `suite_cases`."""
+    """Measures one entry of `suite_cases`; the largest, seconds a call, in few rounds."""
     if isinstance(entry, Case):
+        if entry.index_count >= _FEW_ROUNDS_FROM:
+            options = dataclasses.replace(options, min_rounds=min(3, options.min_rounds))
         return measure(entry, ours, options, threads)
     return measure_chain(entry, ours, options, threads)
 

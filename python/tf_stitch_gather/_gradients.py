@@ -1,6 +1,6 @@
 """The gradients of the ops, registered when the package is imported.
 
-Each is linear in what it hands on, and built of these ops alone, so that it can be differentiated again.
+Each is linear in what it hands on, and built of these ops alone: it can be differentiated again.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _gather_grad(
 ) -> list[Gradient]:
     """The gradient of a gather from params of `shape`, numbers or an int64 tensor.
 
-    In sparse form for one column of indices, if it may be, and while it is not itself being recorded:
-    neither an outer tape nor a forward accumulator can follow IndexedSlices.
+    In sparse form for one column of indices, if it may be, and while it is not itself being
+    recorded: neither an outer tape nor a forward accumulator can follow IndexedSlices.
     """
     indices = op.inputs[1]
     batch_dims = op.get_attr("batch_dims")

@@ -60,9 +60,9 @@ int64_t RowFinder::FindIn(const void* tuples, int64_t count,
     for (int64_t i = 0; i < count; ++i) {
       uint64_t place = static_cast<uint64_t>(base);
       for (int k = 0; k < kDepth; ++k) {
-        place += static_cast<uint64_t>(
-                     static_cast<int64_t>(tuple[i * kDepth + k])) *
-                 steps[k];
+        place +=
+            static_cast<uint64_t>(static_cast<int64_t>(tuple[i * kDepth + k])) *
+            steps[k];
       }
       all_fit &= fits(i);
       places[i] = static_cast<int64_t>(place);

@@ -41,9 +41,9 @@ class GatherNdOp : public OpKernel {
         ctx, ToTensorFlow(GatherNdOutputShape(params_shape, indices_shape,
                                               batch_dims_, &output_shape)));
     IndexSpace space;
-    OP_REQUIRES_OK(
-        ctx, ToTensorFlow(MakeIndexSpace(indices_shape, params_shape,
-                                         static_cast<int>(batch_dims_), &space)));
+    OP_REQUIRES_OK(ctx, ToTensorFlow(MakeIndexSpace(
+                            indices_shape, params_shape,
+                            static_cast<int>(batch_dims_), &space)));
     if (space.tuples() > 0 && space.rows_per_batch == 0 && !ignore_bad_) {
       ctx->SetStatus(ToTensorFlow(EmptyParams(params_shape), *this));
       return;
@@ -61,11 +61,10 @@ class GatherNdOp : public OpKernel {
         space, ToIndices(indices), static_cast<const char*>(params.data()),
         mover, ignore_bad_, workers, static_cast<char*>(output->data()));
     if (bad != FirstBad::kNone) {
-      ctx->SetStatus(ToTensorFlow(
-          Status::InvalidArgument(BadTupleMessage(ToIndices(indices),
-                                                  indices_shape, bad,
-                                                  "param shape", params_shape)),
-          *this));
+      ctx->SetStatus(ToTensorFlow(Status::InvalidArgument(BadTupleMessage(
+                                      ToIndices(indices), indices_shape, bad,
+                                      "param shape", params_shape)),
+                                  *this));
     }
   }
 
@@ -89,19 +88,20 @@ class MyResourceGatherNdOp : public GatherNdOp {
 
   void Compute(OpKernelContext* ctx) override {
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;
-    OP_REQUIRES_OK(ctx, tensorflow::LookupResource(
-                            ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    OP_REQUIRES_OK(ctx,
+                   tensorflow::LookupResource(
+                       ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
     // Whoever assigns to the variable waits until the rows are copied.
     const tensorflow::tf_shared_lock lock(*variable->mu());
     const Tensor& params = *variable->tensor();
     OP_REQUIRES(
         ctx, variable->is_initialized,
         absl::FailedPreconditionError("the variable has not been initialized"));
-    OP_REQUIRES(ctx, params.dtype() == dtype_,
-                absl::InvalidArgumentError(
-                    "the variable holds " +
-                    tensorflow::DataTypeString(params.dtype()) + ", not " +
-                    tensorflow::DataTypeString(dtype_)));
+    OP_REQUIRES(
+        ctx, params.dtype() == dtype_,
+        absl::InvalidArgumentError(
+            "the variable holds " + tensorflow::DataTypeString(params.dtype()) +
+            ", not " + tensorflow::DataTypeString(dtype_)));
     Gather(ctx, params);
   }
 
