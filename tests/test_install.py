@@ -651,16 +651,24 @@ def test_wheel(tmp_path):
     with zipfile.ZipFile(tmp_path / name) as wheel:
         wheel.extractall(site)
         members = wheel.namelist()
-    package = {member for member in members if member.startswith("tf_stitch_gather/")}
+    package = {
+        member
+        for member in members
+        if member.startswith("tf_stitch_gather/") and not member.endswith("/")
+    }
     sources = {
         f"tf_stitch_gather/{p.name}" for p in (ROOT / "python/tf_stitch_gather").glob("*.py")
     }
-    assert package - sources == {
-        "tf_stitch_gather/_build_info.json",
-        "tf_stitch_gather/libtf_stitch_gather.so",
-        "tf_stitch_gather/py.typed",
+    headers = {
+        f"tf_stitch_gather/include/{path.relative_to(ROOT)}"
+        for path in (ROOT / "tf_ops" / "cc").glob("*.h")
     }
-    assert sources <= package
+    cmake = {
+        f"tf_stitch_gather/cmake/{path.name}"
+        for path in (ROOT / "python" / "tf_stitch_gather" / "cmake").glob("*.cmake")
+    }
+    built = {"_build_info.json", "libtf_stitch_gather.so", "py.typed"}
+    assert package == sources | headers | cmake | {f"tf_stitch_gather/{name}" for name in built}
     assert {member.split("/")[0] for member in members} == {
         "tf_stitch_gather",
         f"tf_stitch_gather-{version}.dist-info",

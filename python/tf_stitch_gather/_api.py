@@ -72,7 +72,7 @@ def gather_nd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if the
         shapes do not fit, or if the policy does not exist. A `ValueError` while a graph is built.
       TypeError: if `batch_dims` is not an integer.
-      ValueError: if `batch_dims` is negative.
+      ValueError: if `batch_dims` is negative or not less than the rank of `indices`.
     """
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
         return tf.gather_nd(
@@ -80,6 +80,9 @@ def gather_nd(
         )
     indices = _as_indices(indices)
     batch_dims = _as_batch_dims(batch_dims)
+    rank = indices.shape.rank if batch_dims > 0 else None
+    if rank is not None and batch_dims >= rank:
+        raise ValueError(f"batch_dims = {batch_dims} must be less than the rank {rank} of indices")
     if isinstance(params, BaseResourceVariable) and _reads_rows(params):
         return raw_ops.MyResourceGatherNd(
             resource=params.handle,

@@ -65,7 +65,7 @@ def _may_be_variable(params: tf.Tensor) -> bool:
     """
     if tf.executing_eagerly():
         return True
-    if not hasattr(params, "op") or isinstance(params, type(tf.constant(0))):
+    if not hasattr(params, "op"):  # An eager tensor while a graph is built is no variable's read.
         return False
     op = params.op
     while op.type in _HANDED_ON:
