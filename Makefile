@@ -24,6 +24,7 @@ BUILD := build
 PACKAGE_DIR ?= python/tf_stitch_gather
 LIBRARY := $(PACKAGE_DIR)/libtf_stitch_gather.so
 BUILD_INFO := $(PACKAGE_DIR)/_build_info.json
+HEADERS := $(patsubst %,$(PACKAGE_DIR)/include/%,$(wildcard tf_ops/cc/*.h))
 
 # ---------------------------------------------------------------- interpreter
 
@@ -73,11 +74,14 @@ $(BUILD)/tf_flags.mk: $(ENVIRONMENT) FORCE
 # ---------------------------------------------------------------- flags
 
 WERROR ?= -Werror
+# NDEBUG as in TensorFlow itself: without it, the DCHECKs of its headers would end the process.
 CXXFLAGS := -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra
 CPPFLAGS := -I.
 CORE_FLAGS := $(CXXFLAGS) -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) $(EXTRA_CXXFLAGS)
 TF_FLAGS := $(CXXFLAGS) -std=$(TF_CXX_STD) $(TF_DEFINES) $(EXTRA_CXXFLAGS)
-LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed $(EXTRA_LDFLAGS)
+EXPORTS := tools/exports.map
+LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed \
+  -Wl,--version-script=$(EXPORTS) $(EXTRA_LDFLAGS)
 TEST_LDFLAGS := -pthread $(EXTRA_LDFLAGS)
 DEPFLAGS = -MMD -MP -MF $(@:.o=.d)
 
@@ -169,7 +173,7 @@ $(LINKED): FORCE
 	$(call write_if_changed,$(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS))
 
 # Written beside its place and moved there, so that a process that has the old one loaded keeps it whole.
-$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LINKED)
+$(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LINKED) $(EXPORTS)
 	@echo "LINK $@"
 	@$(CXX) -shared $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) $(CUDA_LINK_FLAGS) -o $@.partial
 	@mv $@.partial $@
@@ -180,16 +184,50 @@ $(BUILD_INFO): $(LIBRARY) tools/build_info.py python/tf_stitch_gather/_version.p
 	  --cxx11-abi '$(TF_ABI)' --tensorflow '$(TF_VERSION)' \
 	  --nvcc '$(NVCC_VERSION)' --cuda-architectures '$(CUDA_ARCHITECTURES)'
 
+# The headers of the C++ client API, as the package ships them.
+$(HEADERS): $(PACKAGE_DIR)/include/%: %
+	@mkdir -p $(@D)
+	@cp $< $@
+
+# ---------------------------------------------------------------- examples in C and C++
+
+# Linked to the TensorFlow wheel and to the op library as a user's program is, and against the headers
+# as they are shipped. The op library must be linked although the program names none of its symbols.
+EXAMPLES := $(BUILD)/examples
+EXAMPLE_OBJECTS := $(patsubst %.cc,$(TF_BUILD)/%.o,$(wildcard examples/cc/*.cc))
+QUIET_TF = TF_CPP_MIN_LOG_LEVEL=2
+TF_LIB_DIR = $(patsubst -L%,%,$(filter -L%,$(TF_LINK_FLAGS)))
+LINK_TF = -L$(TF_LIB_DIR) -l:libtensorflow_cc.so.2 $(TF_LINK_FLAGS) -Wl,-rpath,$(TF_LIB_DIR)
+LINK_OPS = -L$(PACKAGE_DIR) -Wl,--push-state,--no-as-needed -l:$(notdir $(LIBRARY)) -Wl,--pop-state \
+  -Wl,-rpath,$(abspath $(PACKAGE_DIR))
+
+$(EXAMPLE_OBJECTS): $(TF_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt $(HEADERS)
+	@mkdir -p $(@D)
+	@echo "CXX $<"
+	@$(CXX) -I$(PACKAGE_DIR)/include $(TF_INCLUDES) $(TF_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+-include $(EXAMPLE_OBJECTS:.o=.d)
+
+$(EXAMPLES)/cc_api: $(EXAMPLE_OBJECTS) $(LIBRARY)
+	@mkdir -p $(@D)
+	@echo "LINK $@"
+	@$(CXX) $(EXAMPLE_OBJECTS) $(LINK_OPS) $(LINK_TF) $(EXTRA_LDFLAGS) -o $@
+
+$(EXAMPLES)/c_api: examples/cc/c_api.c $(TF_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CC $<"
+	@$(CC) -std=c11 -O2 -Wall -Wextra $(WERROR) $(TF_INCLUDES) $< $(LINK_TF) -o $@
+
 # ---------------------------------------------------------------- goals
 
 RUN_PYTHON = PYTHONPATH=python $(PYTHON)
-CXX_FILES = $(wildcard tf_ops/*/*.cc tf_ops/*/*.h)
+CXX_FILES = $(wildcard tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo test core-test bench lint format wheel clean help
+.PHONY: FORCE library demo test core-test bench cc-example c-example lint format wheel clean help
 FORCE:
 
-library: $(BUILD_INFO)  ## Build the op library in place (the default)
+library: $(BUILD_INFO) $(HEADERS)  ## Build the op library in place (the default)
 
 demo: library  ## Build, then train the same model with the built-in ops and with these
 	@$(RUN_PYTHON) examples/demo.py $(ARGS)
@@ -273,9 +311,16 @@ gpu-bench: $(GPU_BENCH)  ## Build the benchmark of the device code; where there 
 bench: library  ## Build, then run the benchmarks (ARGS goes to them)
 	@$(RUN_PYTHON) benchmarks/run.py $(ARGS)
 
+cc-example: library $(EXAMPLES)/cc_api  ## Build and run the program that uses the ops in C++
+	@$(QUIET_TF) $(EXAMPLES)/cc_api
+
+c-example: library $(EXAMPLES)/c_api  ## Build and run the program that loads the ops in C
+	@$(QUIET_TF) $(EXAMPLES)/c_api $(LIBRARY)
+
 lint: $(ENVIRONMENT)  ## Check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
 	@$(TOOL_PATH) clang-format --dry-run -Werror $(CXX_FILES)
 
 format: $(ENVIRONMENT)  ## Put every file into the project's style
@@ -283,11 +328,12 @@ format: $(ENVIRONMENT)  ## Put every file into the project's style
 	@$(PYTHON) -m ruff format .
 	@$(TOOL_PATH) clang-format -i $(CXX_FILES)
 
-wheel: library  ## Make a wheel in dist/ for the TensorFlow that was built for
+wheel:  ## Make a wheel in dist/ for the TensorFlow of the interpreter
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 clean:  ## Remove everything that was built, but not .venv
 	@rm -rf $(BUILD) dist python/*.egg-info
+	@rm -rf $(PACKAGE_DIR)/include
 	@rm -f $(LIBRARY) $(LIBRARY).partial $(BUILD_INFO)
 
 help:  ## Print this list

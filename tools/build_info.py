@@ -11,7 +11,10 @@ from pathlib import Path
 
 def package_version() -> str:
     text = Path("python/tf_stitch_gather/_version.py").read_text("utf-8")
-    return re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE).group(1)
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    if found is None:
+        raise SystemExit("error: _version.py states no __version__")
+    return found.group(1)
 
 
 def compiler(command: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Installs what pyproject.toml asks for to build and develop the project, but not the project itself.
+"""Installs what pyproject.toml asks for to build and develop the project, but not the project.
 
 Runs in the virtual environment that shall receive the packages.
 """
@@ -13,7 +13,10 @@ from pathlib import Path
 def pip_install(*requirements: str) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.run([*command, *requirements], stdin=subprocess.DEVNULL, check=False).returncode:
-        sys.exit("error: pip could not install the packages above: check the connection to the package index")
+        sys.exit(
+            "error: pip could not install the packages: "
+            "its message above says why; check the connection to the package index"
+        )
 
 
 def main() -> None:

@@ -1,11 +1,13 @@
 """Writes a makefile fragment with what the build needs to know about TensorFlow.
 
-Importing TensorFlow takes seconds, so the fragment is kept and rewritten only when the interpreter or the
-TensorFlow installation it finds has changed. The first line of the fragment holds the key that says so.
+Importing TensorFlow takes seconds, so the fragment is kept and rewritten only when the interpreter
+or the TensorFlow installation it finds has changed. The first line of the fragment holds the key
+that says so.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import os
@@ -13,9 +15,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 OLDEST_TENSORFLOW = (2, 18)
 SUPPORTED = "2.18 to 2.21"
+INSTALL = f"{sys.executable} -m pip install 'tensorflow>=2.18,<2.22'"
 
 # Runs in a process of its own: its last line is the answer, whatever TensorFlow prints before.
 QUERY = """
@@ -31,7 +35,7 @@ print(repr((
 """
 
 
-def fail(message: str) -> None:
+def fail(message: str) -> NoReturn:
     sys.exit(f"error: {message}")
 
 
@@ -41,7 +45,7 @@ def find_tensorflow() -> Path:
     if spec is None or spec.origin is None:
         fail(
             f"{sys.executable} has no tensorflow: install TensorFlow {SUPPORTED} for it "
-            f"({sys.executable} -m pip install 'tensorflow>=2.18,<2.22'), or run make without PYTHON="
+            f"({INSTALL}), or run make without PYTHON="
         )
     return Path(spec.origin).parent
 
@@ -71,8 +75,6 @@ def query_tensorflow() -> tuple[str, str, int, list[str], list[str]]:
             f"{sys.executable} cannot import its tensorflow ({lines[-1].strip()}): "
             f"install TensorFlow {SUPPORTED} again"
         )
-    import ast
-
     return ast.literal_eval(answer.stdout.strip().splitlines()[-1])
 
 
@@ -81,8 +83,8 @@ def fragment(key: str) -> str:
     numbers = re.match(r"(\d+)\.(\d+)\.", version)
     if numbers is None or tuple(map(int, numbers.groups())) < OLDEST_TENSORFLOW:
         fail(
-            f"TensorFlow {version} of {sys.executable} does not fit: install TensorFlow {SUPPORTED} "
-            f"({sys.executable} -m pip install 'tensorflow>=2.18,<2.22')"
+            f"TensorFlow {version} of {sys.executable} does not fit: "
+            f"install TensorFlow {SUPPORTED} ({INSTALL})"
         )
     if not any("tensorflow_framework" in flag for flag in link_flags):
         fail(
@@ -91,7 +93,9 @@ def fragment(key: str) -> str:
         )
     include = [flag[2:] for flag in compile_flags if flag.startswith("-I")]
     defines = [flag for flag in compile_flags if flag.startswith("-D")]
-    standard = [flag.split("=", 1)[1] for flag in compile_flags if flag.lstrip("-").startswith("std=")]
+    standard = [
+        flag.split("=", 1)[1] for flag in compile_flags if flag.lstrip("-").startswith("std=")
+    ]
     # An RPATH would tie the library to the machine that built it.
     link_flags = [flag for flag in link_flags if "rpath" not in flag]
     variables = {

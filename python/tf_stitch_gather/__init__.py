@@ -1,13 +1,14 @@
 """DynamicStitch, GatherNd and ScatterNd for TensorFlow, as ops of their own.
 
-The functions take the arguments of the TensorFlow functions of the same names. `raw_ops` holds the ops
-themselves.
+The functions take the arguments of the TensorFlow functions of the same names. `raw_ops` holds the
+ops themselves.
 """
 
 from tf_stitch_gather import _gradients as _gradients  # Registers the gradients.
 from tf_stitch_gather import raw_ops
 from tf_stitch_gather._api import dynamic_stitch, gather_nd, scatter_nd
 from tf_stitch_gather._loader import build_info, library_path
+from tf_stitch_gather._paths import include_path
 from tf_stitch_gather._version import __version__
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "build_info",
     "dynamic_stitch",
     "gather_nd",
+    "include_path",
     "library_path",
     "raw_ops",
     "scatter_nd",

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+# TensorFlow has no public names for what its variables have in common, and for who follows their
+# reads.
+from tensorflow.python.eager import forwardprop_util
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, variable_accessed
+
 from tf_stitch_gather import raw_ops
 
-# Index types that no op has, and the type that holds all their values. Of uint64 the upper half turns
-# negative, which is out of range as it was.
+# Index types that no op has, and the type that holds all their values. Of uint64 the upper half
+# turns negative, which is out of range as it was.
 _WIDER = {
     tf.int8: tf.int32,
     tf.uint8: tf.int32,
@@ -31,7 +36,8 @@ def gather_nd(
     """Gathers slices of `params` into a tensor of the shape that `indices` gives.
 
     The innermost dimension of `indices` holds tuples, each of which names a slice of `params`:
-    `output[i, ..., j, ...] = params[indices[i, ..., j], ...]`. Takes the arguments of `tf.gather_nd`.
+    `output[i, ..., j, ...] = params[indices[i, ..., j], ...]`. Takes the arguments of
+    `tf.gather_nd`.
 
     >>> import tf_stitch_gather as sg
     >>> params = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
@@ -44,8 +50,8 @@ def gather_nd(
     [[2, 3], [4, 5]]
 
     The gradient adds up where an index comes more than once. It is `tf.IndexedSlices` with unique,
-    ascending rows when `indices` has one column and `params` is a variable, or an eager tensor that may
-    have been one, and a tensor otherwise.
+    ascending rows when `indices` has one column and `params` is a variable, or an eager tensor
+    that may have been one, and a tensor otherwise.
 
     Args:
       params: A `Tensor` of any type and rank, or a `RaggedTensor`.
@@ -63,20 +69,34 @@ def gather_nd(
       `indices.shape[:-1] + params.shape[batch_dims + depth:]`.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if the shapes
-        do not fit, or if the policy does not exist. A `ValueError` while a graph is built.
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if the
+        shapes do not fit, or if the policy does not exist. A `ValueError` while a graph is built.
       TypeError: if `batch_dims` is not an integer.
-      ValueError: if `batch_dims` is negative.
+      ValueError: if `batch_dims` is negative or not less than the rank of `indices`.
     """
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
         return tf.gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
+    indices = _as_indices(indices)
+    batch_dims = _as_batch_dims(batch_dims)
+    rank = indices.shape.rank if batch_dims > 0 else None
+    if rank is not None and batch_dims >= rank:
+        raise ValueError(f"batch_dims = {batch_dims} must be less than the rank {rank} of indices")
+    if isinstance(params, BaseResourceVariable) and _reads_rows(params):
+        return raw_ops.MyResourceGatherNd(
+            resource=params.handle,
+            indices=indices,
+            dtype=params.dtype,
+            bad_indices_policy=bad_indices_policy,
+            batch_dims=batch_dims,
+            name=name,
+        )
     return raw_ops.MyGatherNd(
         params=params,
-        indices=_as_indices(indices),
+        indices=indices,
         bad_indices_policy=bad_indices_policy,
-        batch_dims=_as_batch_dims(batch_dims),
+        batch_dims=batch_dims,
         name=name,
     )
 
@@ -91,8 +111,8 @@ def scatter_nd(
     """Adds `updates` at `indices` to a tensor of zeros.
 
     Takes the arguments of `tf.scatter_nd`. Updates at equal indices are added in row-major order of
-    `indices`, so that the result has the same bits on every run; types of 16 and 8 bits are summed in
-    float32 and rounded once.
+    `indices`, so that the result has the same bits on every run; types of 16 and 8 bits are
+    summed in float32 and rounded once.
 
     >>> import tf_stitch_gather as sg
     >>> sg.scatter_nd([[1], [3], [1]], [10, 20, 5], [4]).numpy().tolist()
@@ -105,8 +125,8 @@ def scatter_nd(
         other), and of shape `indices.shape[:-1] + shape[depth:]`.
       shape: A `Tensor` of rank 1 of an integer type: the shape of the result.
       name: A name for the operation (optional).
-      bad_indices_policy: `""`, `"DEFAULT"` or `"ERROR"`: an index out of range is an error (with the
-        first two, its update is left out on GPU); `"IGNORE"`: its update is left out.
+      bad_indices_policy: `""`, `"DEFAULT"` or `"ERROR"`: an index out of range is an error (with
+        the first two, its update is left out on GPU); `"IGNORE"`: its update is left out.
 
     Returns:
       A `Tensor` of the type of `updates` and of shape `shape`.
@@ -115,14 +135,9 @@ def scatter_nd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or if the
         shapes do not fit. A `ValueError` while a graph is built.
     """
-    indices = _as_indices(indices)
-    if not (isinstance(shape, tf.Tensor) and shape.dtype == indices.dtype):
-        # Of the two types the wider one, since either may hold what the other does not.
-        shape = tf.convert_to_tensor(shape, dtype_hint=indices.dtype)
-        if tf.int64 in (shape.dtype, indices.dtype):
-            indices, shape = tf.cast(indices, tf.int64), tf.cast(shape, tf.int64)
-        else:
-            indices, shape = tf.cast(indices, tf.int32), tf.cast(shape, tf.int32)
+    indices, shape = _as_indices(indices), _as_indices(shape)
+    if indices.dtype != shape.dtype:
+        indices, shape = _as_one_type([indices, shape])
     return raw_ops.MyScatterNd(
         indices=indices,
         updates=updates,
@@ -138,9 +153,9 @@ def dynamic_stitch(
     """Puts the rows of several tensors into one, at the places that `indices` name.
 
     `merged[indices[m][i, ..., j], ...] = data[m][i, ..., j, ...]`. Takes the arguments of
-    `tf.dynamic_stitch`, and the number of rows where it is known. Where an index comes more than once,
-    the last one in the order of the lists, and row-major within a tensor, wins. Rows that no index
-    names are zero.
+    `tf.dynamic_stitch`, and the number of rows where it is known. Where an index comes more than
+    once, the last one in the order of the lists, and row-major within a tensor, wins. Rows that
+    no index names are zero.
 
     >>> import tf_stitch_gather as sg
     >>> sg.dynamic_stitch([[0, 3], [1, 0]], [[10, 40], [20, 11]]).numpy().tolist()
@@ -155,8 +170,8 @@ def dynamic_stitch(
 
     Args:
       indices: A list of at least 1 `Tensor` of any integer types and shapes.
-      data: A list of as many `Tensor` of one type, with `data[m].shape == indices[m].shape + slice` and
-        the same `slice` for each `m`.
+      data: A list of as many `Tensor` of one type, with `data[m].shape == indices[m].shape +
+        slice` and the same `slice` for each `m`.
       size: An integer scalar, the number of rows of the result; by default `max(indices) + 1`.
       name: A name for the operation (optional).
 
@@ -164,8 +179,8 @@ def dynamic_stitch(
       A `Tensor` of the type of `data` and of shape `[size] + slice`.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is negative or not less than `size`, or if the shapes
-        do not fit. A `ValueError` while a graph is built.
+      tf.errors.InvalidArgumentError: if an index is negative or not less than `size`, or if the
+        shapes do not fit. A `ValueError` while a graph is built.
       TypeError: if `indices` or `data` is not a list or tuple.
       ValueError: if they are of different lengths.
     """
@@ -180,10 +195,31 @@ def dynamic_stitch(
     return raw_ops.MyDynamicStitchSized(size=size, indices=indices, data=data, name=name)
 
 
+def _reads_rows(variable: BaseResourceVariable) -> bool:
+    """Tells the tapes that `variable` is read, and whether its rows can be read without the rest.
+
+    They can on the CPU. A forward accumulator follows only a variable that is read as a whole.
+    """
+    if "GPU" in variable.device or "TPU" in variable.device:
+        return False
+    if variable.trainable:
+        variable_accessed(variable)
+    return not forwardprop_util.pack_tangents([variable.handle]).tangents
+
+
+def _converted(value: Any) -> tf.Tensor:
+    """A list, array or variable as a tensor, its values whole: a hint of int32 would wrap them."""
+    tensor = tf.convert_to_tensor(value)
+    # An empty list has no type of its own.
+    if tensor.dtype == tf.float32 and isinstance(value, list | tuple) and 0 in tensor.shape:
+        return tf.zeros(tensor.shape, tf.int32)
+    return tensor
+
+
 def _as_indices(value: Any) -> tf.Tensor:
     """A tensor of an index type that gather and scatter have."""
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value, dtype_hint=tf.int32)
+        value = _converted(value)
     wider = _WIDER.get(value.dtype)
     return value if wider is None else tf.cast(value, wider)
 
@@ -192,9 +228,14 @@ def _as_stitch_indices(values: Sequence[Any]) -> list[tf.Tensor]:
     """Tensors of one index type that the stitch has."""
     tensors = [_as_indices(value) for value in values]
     dtypes = {tensor.dtype for tensor in tensors}
-    if tf.int16 not in dtypes and len(dtypes) <= 1:
-        return tensors
-    dtype = tf.int64 if tf.int64 in dtypes else tf.int32
+    if tf.int16 in dtypes or len(dtypes) > 1:
+        return _as_one_type(tensors)
+    return tensors
+
+
+def _as_one_type(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Index tensors in the narrower of int32 and int64 that holds all; others as they are."""
+    dtype = tf.int64 if any(tensor.dtype == tf.int64 for tensor in tensors) else tf.int32
     return [tf.cast(tensor, dtype) if tensor.dtype.is_integer else tensor for tensor in tensors]
 
 

@@ -1,6 +1,6 @@
 """The gradients of the ops, registered when the package is imported.
 
-Each is linear in what it hands on, and built of these ops alone, so that it can be differentiated again.
+Each is linear in what it hands on, and built of these ops alone: it can be differentiated again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import tensorflow as tf
 
 # TensorFlow has no public way to ask whether a tape or an accumulator is recording.
 from tensorflow.python.eager import record
+from tensorflow.python.framework import auto_control_deps_utils
 
 from tf_stitch_gather import raw_ops
 
 Gradient = tf.Tensor | tf.IndexedSlices | None
+
+# A function may read a variable by this op as by any other, in no order with other reads.
+auto_control_deps_utils.register_read_only_resource_op("MyResourceGatherNd")
 
 # Ops that read a variable, and ops that hand it on unchanged.
 _VARIABLE_READS = frozenset({"ReadVariableOp", "Variable", "VariableV2"})
@@ -41,14 +45,6 @@ def _shape_of(tensor: tf.Tensor, dtype: tf.DType) -> list[int] | tf.Tensor:
     return tf.shape(tensor, out_type=dtype)
 
 
-def _shape_dtype(params: tf.Tensor, indices: tf.Tensor) -> tf.DType:
-    """The narrowest type, but for int16, that holds both the indices and the shape of `params`."""
-    dims = params.shape.as_list() if params.shape.rank is not None else []
-    if indices.dtype == tf.int64 or any(dim is not None and dim > tf.int32.max for dim in dims):
-        return tf.int64
-    return tf.int32
-
-
 def _dense(grad: tf.Tensor | tf.IndexedSlices, forward: tf.Tensor) -> tf.Tensor:
     """An upstream gradient of the output `forward` as a tensor.
 
@@ -69,7 +65,7 @@ def _may_be_variable(params: tf.Tensor) -> bool:
     """
     if tf.executing_eagerly():
         return True
-    if not hasattr(params, "op") or isinstance(params, type(tf.constant(0))):
+    if not hasattr(params, "op"):  # An eager tensor while a graph is built is no variable's read.
         return False
     op = params.op
     while op.type in _HANDED_ON:
@@ -77,45 +73,51 @@ def _may_be_variable(params: tf.Tensor) -> bool:
     return op.type in _VARIABLE_READS
 
 
-def _wants_sparse(params: tf.Tensor, indices: tf.Tensor, batch_dims: int) -> bool:
-    """Whether the gradient of `params` is to be IndexedSlices.
+def _gather_grad(
+    op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices, shape: Any, may_be_sparse: bool
+) -> list[Gradient]:
+    """The gradient of a gather from params of `shape`, numbers or an int64 tensor.
 
-    Not while it is itself being recorded: neither an outer tape nor a forward accumulator can follow
-    IndexedSlices.
+    In sparse form for one column of indices, if it may be, and while it is not itself being
+    recorded: neither an outer tape nor a forward accumulator can follow IndexedSlices.
     """
-    return (
-        batch_dims == 0
-        and indices.shape.rank is not None
-        and indices.shape[-1] == 1
-        and not record.could_possibly_record()
-        and _may_be_variable(params)
-    )
-
-
-@_register("MyGatherNd")
-def _gather_nd_grad(op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices) -> list[Gradient]:
-    params, indices = op.inputs
+    indices = op.inputs[1]
     batch_dims = op.get_attr("batch_dims")
     policy = op.get_attr("bad_indices_policy")
     grad = _dense(grad, op.outputs[0])
-    if _wants_sparse(params, indices, batch_dims):
+    one_column = indices.shape.rank is not None and indices.shape[-1] == 1
+    if may_be_sparse and one_column and batch_dims == 0 and not record.could_possibly_record():
         rows, values = raw_ops.MyGatherNdSparseGrad(
-            indices=indices,
-            grad=grad,
-            num_rows=_shape_of(params, tf.int64)[0],
-            bad_indices_policy=policy,
+            indices=indices, grad=grad, num_rows=shape[0], bad_indices_policy=policy
         )
-        dense_shape = tf.convert_to_tensor(_shape_of(params, tf.int64), tf.int64)
-        return [tf.IndexedSlices(values, rows, dense_shape), None]
-    indices = tf.cast(indices, _shape_dtype(params, indices))
+        return [tf.IndexedSlices(values, rows, tf.convert_to_tensor(shape, tf.int64)), None]
+    # A shape has the type of the indices, but of int16 and int32 a dimension may be too great.
+    known = isinstance(shape, list)
+    if indices.dtype != tf.int64:
+        fits = not known or max(shape, default=0) <= tf.int32.max
+        indices = tf.cast(indices, tf.int32 if fits else tf.int64)
     params_grad = raw_ops.MyScatterNd(
         indices=indices,
         updates=grad,
-        shape=_shape_of(params, indices.dtype),
+        shape=shape if known else tf.cast(shape, indices.dtype),
         bad_indices_policy=policy,
         batch_dims=batch_dims,
     )
     return [params_grad, None]
+
+
+@_register("MyGatherNd")
+def _gather_nd_grad(op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices) -> list[Gradient]:
+    params = op.inputs[0]
+    return _gather_grad(op, grad, _shape_of(params, tf.int64), _may_be_variable(params))
+
+
+@_register("MyResourceGatherNd")
+def _resource_gather_nd_grad(
+    op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices
+) -> list[Gradient]:
+    shape = tf.raw_ops.VariableShape(input=op.inputs[0], out_type=tf.int64)
+    return _gather_grad(op, grad, shape, may_be_sparse=True)
 
 
 @_register("MyScatterNd")
@@ -157,9 +159,7 @@ def _stitch_grad(
 
 
 @_register("MyDynamicStitch")
-def _dynamic_stitch_grad(
-    op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices
-) -> list[Gradient]:
+def _dynamic_stitch_grad(op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices) -> list[Gradient]:
     parts = len(op.inputs) // 2
     return [None] * parts + _stitch_grad(op, op.inputs[:parts], grad, "")
 

@@ -20,6 +20,7 @@ OP_NAMES = (
     "MyDynamicStitchSized",
     "MyGatherNd",
     "MyGatherNdSparseGrad",
+    "MyResourceGatherNd",
     "MyScatterNd",
 )
 
@@ -53,9 +54,9 @@ def build_info() -> dict[str, Any]:
     ['compiler', 'cuda', 'cxx11_abi', 'cxx_standard', 'tensorflow', 'version']
 
     Returns:
-      A `dict`: `version` of this package, `tensorflow` (the version built for), `compiler` (a `dict`
-      of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, and `cuda` (`None` in a build
-      without GPU kernels).
+      A `dict`: `version` of this package, `tensorflow` (the version built for), `compiler` (a
+      `dict` of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, and `cuda` (`None` in a
+      build without GPU kernels).
 
     Raises:
       ImportError: if the library was not built.
@@ -128,7 +129,7 @@ def _minor(version: str) -> str:
 
 
 def build_command(for_tensorflow: str | None = None) -> str:
-    """The command that makes the library fit, or TensorFlow fit the library of an installed wheel."""
+    """The command that mends the library or, for an installed wheel, gets its TensorFlow."""
     checkout = _PACKAGE.parents[1]
     if (checkout / "Makefile").is_file() and (checkout / "tf_ops").is_dir():
         return f"make -C {checkout} PYTHON={sys.executable}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,21 +17,15 @@ _dynamic_stitch_grad = _ops.my_dynamic_stitch_grad
 _dynamic_stitch_sized = _ops.my_dynamic_stitch_sized
 _gather_nd = _ops.my_gather_nd
 _gather_nd_sparse_grad = _ops.my_gather_nd_sparse_grad
+_resource_gather_nd = _ops.my_resource_gather_nd
 _scatter_nd = _ops.my_scatter_nd
-
-
-class SparseGrad(NamedTuple):
-    """What `MyGatherNdSparseGrad` returns."""
-
-    rows: tf.Tensor
-    values: tf.Tensor
 
 
 def MyDynamicStitch(*, indices: Any, data: Any, name: str | None = None) -> tf.Tensor:
     """Interleaves the slices of the `data` tensors into one tensor.
 
-    `merged[indices[m][i, ..., j], ...] = data[m][i, ..., j, ...]`. Where an index occurs again, the last
-    one in list order, then in row-major order, wins. A row that no index names is zero.
+    `merged[indices[m][i, ..., j], ...] = data[m][i, ..., j, ...]`. Where an index occurs again, the
+    last one in list order, then in row-major order, wins. A row that no index names is zero.
 
     >>> import tf_stitch_gather as sg
     >>> merged = sg.raw_ops.MyDynamicStitch(
@@ -41,8 +35,8 @@ def MyDynamicStitch(*, indices: Any, data: Any, name: str | None = None) -> tf.T
 
     Args:
       indices: A list of at least 1 `Tensor` of one type, `int32` or `int64`.
-      data: A list of as many `Tensor` of one type. `data[m].shape` is `indices[m].shape` followed by
-        the same slice shape for every `m`.
+      data: A list of as many `Tensor` of one type. `data[m].shape` is `indices[m].shape` followed
+        by the same slice shape for every `m`.
       name: A name for the operation (optional).
 
     Returns:
@@ -69,18 +63,18 @@ def MyDynamicStitchSized(
     Args:
       size: A scalar `Tensor` of the type of `indices`.
       indices: A list of at least 1 `Tensor` of one type, `int32` or `int64`.
-      data: A list of as many `Tensor` of one type. `data[m].shape` is `indices[m].shape` followed by
-        the same slice shape for every `m`.
-      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, left out on GPU), `"ERROR"` (an
-        error) or `"IGNORE"` (left out).
+      data: A list of as many `Tensor` of one type. `data[m].shape` is `indices[m].shape` followed
+        by the same slice shape for every `m`.
+      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, left out on GPU), `"ERROR"`
+        (an error) or `"IGNORE"` (left out).
       name: A name for the operation (optional).
 
     Returns:
       A `Tensor` of the type of `data` and of shape `[size] + slice shape`.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if `size` is
-        negative, or if shapes do not match.
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if `size`
+        is negative, or if shapes do not match.
     """
     return _dynamic_stitch_sized(size, indices, data, bad_indices_policy, name)
 
@@ -132,10 +126,10 @@ def MyGatherNd(
 
     Args:
       params: A `Tensor` of any type.
-      indices: A `Tensor` of type `int16`, `int32` or `int64`. Its last dimension, the depth, is at most
-        the rank of `params` less `batch_dims`.
-      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, zeros on GPU), `"ERROR"` (an
-        error) or `"IGNORE"` (zeros).
+      indices: A `Tensor` of type `int16`, `int32` or `int64`. Its last dimension, the depth, is at
+        most the rank of `params` less `batch_dims`.
+      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, zeros on GPU), `"ERROR"`
+        (an error) or `"IGNORE"` (zeros).
       batch_dims: An `int`, the number of leading dimensions that `params` and `indices` share.
       name: A name for the operation (optional).
 
@@ -144,8 +138,8 @@ def MyGatherNd(
       `indices.shape[:-1] + params.shape[batch_dims + depth:]`.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes do
-        not match.
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
+        do not match.
     """
     return _gather_nd(params, indices, bad_indices_policy, batch_dims, name)
 
@@ -157,7 +151,7 @@ def MyGatherNdSparseGrad(
     num_rows: Any,
     bad_indices_policy: str = "",
     name: str | None = None,
-) -> SparseGrad:
+) -> tuple[tf.Tensor, tf.Tensor]:
     """The gradient of `MyGatherNd` with respect to `params`, at depth 1, as a sparse set of rows.
 
     >>> import tf_stitch_gather as sg
@@ -167,23 +161,60 @@ def MyGatherNdSparseGrad(
     ([0, 3], [[2.0], [5.0]])
 
     Args:
-      indices: The `indices` of the gather: a `Tensor` of type `int16`, `int32` or `int64` whose last
-        dimension is 1.
+      indices: The `indices` of the gather: a `Tensor` of type `int16`, `int32` or `int64` whose
+        last dimension is 1.
       grad: A `Tensor` of shape `indices.shape[:-1] + params.shape[1:]`.
       num_rows: A scalar `int64` `Tensor`, `params.shape[0]`.
       bad_indices_policy: A `str`, as in `MyGatherNd`. An index that is ignored adds no row.
       name: A name for the operation (optional).
 
     Returns:
-      A tuple `(rows, values)`: `rows` is an `int64` `Tensor` of shape `[K]`, unique and ascending;
-      `values` has the type of `grad` and shape `[K] + params.shape[1:]`, and holds for each row the sum
-      of what `grad` has for it.
+      A named tuple `(rows, values)`: `rows` is an `int64` `Tensor` of shape `[K]`, unique and
+      ascending; `values` has the type of `grad` and shape `[K] + params.shape[1:]`, and holds for
+      each row the sum of what `grad` has for it.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes do
-        not match.
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
+        do not match.
     """
-    return SparseGrad(*_gather_nd_sparse_grad(indices, grad, num_rows, bad_indices_policy, name))
+    return _gather_nd_sparse_grad(indices, grad, num_rows, bad_indices_policy, name)
+
+
+def MyResourceGatherNd(
+    *,
+    resource: Any,
+    indices: Any,
+    dtype: Any,
+    bad_indices_policy: str = "",
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> tf.Tensor:
+    """`MyGatherNd` from a variable, of which only the rows asked for are read.
+
+    >>> import tensorflow as tf
+    >>> import tf_stitch_gather as sg
+    >>> table = tf.Variable([[1, 2], [3, 4]])
+    >>> rows = sg.raw_ops.MyResourceGatherNd(
+    ...     resource=table.handle, indices=[[1], [0]], dtype=tf.int32)
+    >>> rows.numpy().tolist()
+    [[3, 4], [1, 2]]
+
+    Args:
+      resource: The handle of a variable, a `Tensor` of type `resource`.
+      indices: As in `MyGatherNd`.
+      dtype: The `tf.DType` of the variable.
+      bad_indices_policy: As in `MyGatherNd`.
+      batch_dims: As in `MyGatherNd`.
+      name: A name for the operation (optional).
+
+    Returns:
+      A `Tensor` of type `dtype`, as from `MyGatherNd`.
+
+    Raises:
+      tf.errors.FailedPreconditionError: if the variable has not been initialized.
+      tf.errors.InvalidArgumentError: as from `MyGatherNd`, or if the variable has another type.
+    """
+    return _resource_gather_nd(resource, indices, dtype, bad_indices_policy, batch_dims, name)
 
 
 def MyScatterNd(
@@ -205,12 +236,12 @@ def MyScatterNd(
     [0, 4, 0, 2]
 
     Args:
-      indices: A `Tensor` of an integer type. Its last dimension, the depth, is at most the length of
-        `shape` less `batch_dims`.
+      indices: A `Tensor` of an integer type. Its last dimension, the depth, is at most the length
+        of `shape` less `batch_dims`.
       updates: A `Tensor` of shape `indices.shape[:-1] + shape[batch_dims + depth:]`.
       shape: A `Tensor` of rank 1 and of the type of `indices`.
-      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, left out on GPU), `"ERROR"` (an
-        error) or `"IGNORE"` (left out).
+      bad_indices_policy: A `str`: `""` or `"DEFAULT"` (an error on CPU, left out on GPU), `"ERROR"`
+        (an error) or `"IGNORE"` (left out).
       batch_dims: An `int`, the number of leading dimensions that `indices` and the result share.
       name: A name for the operation (optional).
 
@@ -218,24 +249,17 @@ def MyScatterNd(
       A `Tensor` of the type of `updates` and of shape `shape`.
 
     Raises:
-      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes do
-        not match.
+      tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
+        do not match.
     """
     return _scatter_nd(indices, updates, shape, bad_indices_policy, batch_dims, name)
 
 
 def _check_signatures() -> None:
     """Refuses a library of another version, whose ops take other arguments than the calls above."""
-    for name, wrapper in {
-        "MyDynamicStitch": _dynamic_stitch,
-        "MyDynamicStitchGrad": _dynamic_stitch_grad,
-        "MyDynamicStitchSized": _dynamic_stitch_sized,
-        "MyGatherNd": _gather_nd,
-        "MyGatherNdSparseGrad": _gather_nd_sparse_grad,
-        "MyScatterNd": _scatter_nd,
-    }.items():
+    for name in __all__:
         expected = list(inspect.signature(globals()[name]).parameters)
-        loaded = list(inspect.signature(wrapper).parameters)
+        loaded = list(inspect.signature(getattr(_ops, name)).parameters)
         if loaded != expected:
             raise ImportError(
                 f"the op library that is loaded is not the one of this package: its {name} takes "

@@ -25,6 +25,11 @@ auto VisitIndexType(IndexType type, const Visitor& visit) {
   }
 }
 
+inline int64_t IndexBytes(IndexType type) {
+  return VisitIndexType(
+      type, [](auto zero) { return static_cast<int64_t>(sizeof(zero)); });
+}
+
 // The elements of an index tensor. Another thread may write the tensor while
 // an op runs, so whoever reads an element copies it first and checks the copy.
 struct Indices {

@@ -11,15 +11,18 @@
 
 namespace tf_stitch_gather {
 
-// Takes one index of a tuple: adds its step to `place`, and says whether the
-// index is below `bound`, which comes from IndexBound. The product of an index
-// out of range wraps around and is of no use.
+// Whether an index is in [0, dim); `bound` is IndexBound<Index>(dim).
 template <typename Index>
-TSG_HOST_DEVICE inline bool AddIndex(Index index,
-                                     std::make_unsigned_t<Index> bound,
-                                     uint64_t step, uint64_t* place) {
-  *place += static_cast<uint64_t>(static_cast<int64_t>(index)) * step;
+TSG_HOST_DEVICE inline bool IndexFits(Index index,
+                                      std::make_unsigned_t<Index> bound) {
   return static_cast<std::make_unsigned_t<Index>>(index) < bound;
+}
+
+// What an index adds to the place of its row. The product of an index out of
+// range wraps around and is of no use.
+template <typename Index>
+TSG_HOST_DEVICE inline uint64_t IndexStep(Index index, uint64_t stride) {
+  return static_cast<uint64_t>(static_cast<int64_t>(index)) * stride;
 }
 
 }  // namespace tf_stitch_gather

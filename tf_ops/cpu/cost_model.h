@@ -12,12 +12,15 @@ namespace tf_stitch_gather::cost {
 // Reading, checking and multiplying one index of a tuple.
 inline constexpr double kIndexNs = 0.6;
 
+// Looking at an index for the greatest.
+inline constexpr double kScanNs = 0.2;
+
 // Copying or adding a row: a fixed part, and the bytes at the rate of memory.
 inline constexpr double kRowNs = 1.0;
 inline constexpr double kByteNs = 0.12;
 
 // Writing zeros.
-inline constexpr double kZeroByteNs = 0.1;
+inline constexpr double kZeroByteNs = 0.05;
 
 // Copying a string, a variant or a resource handle.
 inline constexpr double kObjectNs = 40.0;

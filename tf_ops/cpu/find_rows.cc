@@ -30,8 +30,8 @@ int64_t RowFinder::FindIn(const void* tuples, int64_t count,
       bool fits = space.rows_per_batch > 0;
       uint64_t row = 0;
       for (int k = 0; k < space.depth; ++k) {
-        fits &= AddIndex(tuple[k], IndexBound<Index>(space.dims[k]),
-                         static_cast<uint64_t>(space.strides[k]), &row);
+        fits &= IndexFits(tuple[k], IndexBound<Index>(space.dims[k]));
+        row += IndexStep(tuple[k], static_cast<uint64_t>(space.strides[k]));
       }
       bad += !fits;
       places[i] = fits ? base + static_cast<int64_t>(row) * finder.scale_
@@ -46,14 +46,29 @@ int64_t RowFinder::FindIn(const void* tuples, int64_t count,
       bounds[k] = IndexBound<Index>(space.dims[k]);
       steps[k] = static_cast<uint64_t>(space.strides[k] * finder.scale_);
     }
+    const auto fits = [&](int64_t i) {
+      bool all = true;
+      for (int k = 0; k < kDepth; ++k) {
+        all &= IndexFits(tuple[i * kDepth + k], bounds[k]);
+      }
+      return all;
+    };
+    // Mostly all fit: then one look at the end tells, and each place is
+    // computed as if it did.
+    bool all_fit = true;
     for (int64_t i = 0; i < count; ++i) {
-      bool fits = true;
       uint64_t place = static_cast<uint64_t>(base);
       for (int k = 0; k < kDepth; ++k) {
-        fits &= AddIndex(tuple[i * kDepth + k], bounds[k], steps[k], &place);
+        place += IndexStep(tuple[i * kDepth + k], steps[k]);
       }
-      bad += !fits;
-      places[i] = fits ? static_cast<int64_t>(place) : finder.bad_place_;
+      all_fit &= fits(i);
+      places[i] = static_cast<int64_t>(place);
+    }
+    for (int64_t i = 0; !all_fit && i < count; ++i) {
+      if (!fits(i)) {
+        places[i] = finder.bad_place_;
+        ++bad;
+      }
     }
   }
   return bad;
@@ -82,10 +97,9 @@ RowFinder::RowFinder(const Indices& indices, const IndexSpace& space,
       base_(base),
       scale_(scale),
       bad_place_(bad_place) {
-  VisitIndexType(indices.type, [&](auto zero) {
-    using Index = decltype(zero);
-    tuple_bytes_ = space.depth * static_cast<int64_t>(sizeof(Index));
-    find_ = Select<Index>(space.depth);
+  tuple_bytes_ = space.depth * IndexBytes(indices.type);
+  find_ = VisitIndexType(indices.type, [&](auto zero) {
+    return Select<decltype(zero)>(space.depth);
   });
 }
 

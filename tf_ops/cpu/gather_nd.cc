@@ -2,20 +2,52 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
+#include "tf_ops/cpu/copy_bytes.h"
 #include "tf_ops/cpu/cost_model.h"
+#include "tf_ops/cpu/extremes.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/huge_pages.h"
+#include "tf_ops/cpu/read_once.h"
 
 namespace tf_stitch_gather {
 namespace {
 
-// The number of the first bad place of a block that has one.
-int64_t FirstNull(const int64_t* places) {
-  int64_t i = 0;
-  while (places[i] != 0) ++i;
-  return i;
+// Moves the rows that one-column indices name, if all are in range: for narrow
+// rows this, which computes each address where it is used, took 1.1 ns a row
+// in place of 1.6 by way of a list of addresses. False when nothing was moved.
+using MoveColumnFn = bool (*)(const void* indices, int64_t count, int64_t rows,
+                              const char* params, int64_t row_bytes, char* dst);
+
+template <typename Index, typename Row>
+bool MoveColumn(const void* indices, int64_t count, int64_t rows,
+                const char* params, int64_t row_bytes, char* dst) {
+  Index block[kBlock];
+  ReadOnce(static_cast<const Index*>(indices), count, block);
+  if (!AllBelow(block, count, rows)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    Row::Copy(params + static_cast<int64_t>(block[i]) * row_bytes, row_bytes,
+              dst + i * row_bytes);
+  }
+  return true;
+}
+
+// Wider rows are better fetched ahead, from a list.
+constexpr int64_t kMaxColumnBytes = 16;
+
+// Null where rows are better moved by a list of addresses.
+MoveColumnFn SelectMoveColumn(const IndexSpace& space, IndexType type,
+                              const RowMover& mover) {
+  if (space.depth != 1 || space.batches != 1 || !mover.plain_bytes ||
+      mover.row_bytes == 0 || mover.row_bytes > kMaxColumnBytes) {
+    return nullptr;
+  }
+  return VisitIndexType(type, [&](auto zero) {
+    using Index = decltype(zero);
+    return VisitRow(mover.row_bytes, [](auto row) -> MoveColumnFn {
+      return &MoveColumn<Index, decltype(row)>;
+    });
+  });
 }
 
 }  // namespace
@@ -23,34 +55,41 @@ int64_t FirstNull(const int64_t* places) {
 int64_t GatherNd(const IndexSpace& space, const Indices& indices,
                  const char* params, const RowMover& mover, bool ignore_bad,
                  Workers& workers, char* output) {
-  // Addresses are the places, so 0 marks a bad one. Empty rows have no
-  // address: any number but 0 serves them.
-  const int64_t base =
-      mover.row_bytes > 0 ? reinterpret_cast<int64_t>(params) : 1;
-  static_assert(sizeof(const char*) == sizeof(int64_t));
-  const RowFinder finder(indices, space, base, mover.row_bytes, 0);
+  // Empty rows have no address: any number but kNoRow serves them.
+  const RowAddress base =
+      mover.row_bytes > 0 ? reinterpret_cast<RowAddress>(params) : 1;
+  const RowFinder finder(indices, space, base, mover.row_bytes, kNoRow);
   if (mover.plain_bytes) {
     AdviseHugePages(output, space.tuples() * mover.row_bytes);
   }
+  const MoveColumnFn move_column = SelectMoveColumn(space, indices.type, mover);
+  const char* tuples = static_cast<const char*>(indices.data);
+  const int64_t tuple_bytes = space.depth * IndexBytes(indices.type);
   FirstBad first_bad;
-  ParallelFor(workers, space.tuples(), cost::Tuple(space.depth) + mover.row_ns,
-              [&](int64_t begin, int64_t end) {
-                int64_t places[kBlock];
-                const char* sources[kBlock];
-                for (int64_t at = begin; at < end; at += kBlock) {
-                  if (first_bad.Before(at)) return;
-                  const int64_t count = std::min<int64_t>(kBlock, end - at);
-                  const int64_t bad = finder.Find(at, count, places);
-                  if (bad > 0 && !ignore_bad) {
-                    first_bad.Report(at + FirstNull(places));
-                    return;
-                  }
-                  if (mover.row_bytes == 0) continue;
-                  std::memcpy(sources, places, count * sizeof(*sources));
-                  mover.move(sources, count, mover.row_bytes,
-                             output + at * mover.row_bytes);
-                }
-              });
+  ParallelFor(
+      workers, space.tuples(), cost::Tuple(space.depth) + mover.row_ns,
+      [&](int64_t begin, int64_t end) {
+        RowAddress sources[kBlock];
+        for (int64_t at = begin; at < end; at += kBlock) {
+          if (first_bad.Before(at)) return;
+          const int64_t count = std::min<int64_t>(kBlock, end - at);
+          char* const to = output + at * mover.row_bytes;
+          if (move_column != nullptr &&
+              move_column(tuples + at * tuple_bytes, count,
+                          space.rows_per_batch, params, mover.row_bytes, to)) {
+            continue;
+          }
+          const int64_t bad = finder.Find(at, count, sources);
+          if (bad > 0 && !ignore_bad) {
+            first_bad.Report(
+                at + (std::find(sources, sources + count, kNoRow) - sources));
+            return;
+          }
+          if (mover.row_bytes == 0) continue;
+          (bad > 0 ? mover.move : mover.move_all)(sources, count,
+                                                  mover.row_bytes, to);
+        }
+      });
   return first_bad.tuple();
 }
 

@@ -13,18 +13,24 @@ namespace tf_stitch_gather {
 // scratch stay in the first-level cache.
 inline constexpr int kBlock = 256;
 
+// The address of a row, as a number, so that it can be computed as one; kNoRow
+// stands for a row of zeros (empty strings, default variants).
+using RowAddress = int64_t;
+inline constexpr RowAddress kNoRow = 0;
+static_assert(sizeof(const char*) == sizeof(RowAddress));
+
 // Writes `count` consecutive rows of `row_bytes` each from `dst` on: row i is
-// a copy of the row at sources[i], or zero (empty string, default variant)
-// where sources[i] is null.
-using MoveRowsFn = void (*)(const char* const* sources, int64_t count,
+// a copy of the row at sources[i].
+using MoveRowsFn = void (*)(const RowAddress* sources, int64_t count,
                             int64_t row_bytes, char* dst);
 
 // How one type's rows of one size are moved.
 struct RowMover {
-  MoveRowsFn move;
-  int64_t row_bytes;  // in memory, objects included
-  double row_ns;      // the cost of one row
-  bool plain_bytes;   // whether a row may be copied by its bytes
+  MoveRowsFn move;      // where any source may be kNoRow
+  MoveRowsFn move_all;  // where none is
+  int64_t row_bytes;    // in memory, objects included
+  double row_ns;        // the cost of one row
+  bool plain_bytes;     // whether a row may be copied by its bytes
 };
 
 // For types that are their bytes; the loop's copy has a width that is fixed
@@ -36,7 +42,7 @@ RowMover ByteRowMover(int64_t row_bytes);
 template <typename T>
 RowMover ObjectRowMover(int64_t slice_elements) {
   RowMover mover;
-  mover.move = [](const char* const* sources, int64_t count, int64_t row_bytes,
+  mover.move = [](const RowAddress* sources, int64_t count, int64_t row_bytes,
                   char* dst) {
     const int64_t elements = row_bytes / static_cast<int64_t>(sizeof(T));
     T* to = reinterpret_cast<T*>(dst);
@@ -51,6 +57,7 @@ RowMover ObjectRowMover(int64_t slice_elements) {
       }
     }
   };
+  mover.move_all = mover.move;
   mover.row_bytes = slice_elements * static_cast<int64_t>(sizeof(T));
   mover.row_ns = cost::kObjectNs * static_cast<double>(slice_elements);
   mover.plain_bytes = false;

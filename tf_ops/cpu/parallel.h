@@ -22,12 +22,14 @@ class Workers {
                    const std::function<void(int64_t, int64_t)>& work) = 0;
 };
 
-// Handing a block to another thread and waiting for it took 5 to 12 us; work
-// under this stays on the calling thread.
-inline constexpr double kMinParallelNs = 30'000;
+// An idle thread took 20 to 100 us to wake and take a block; work under this
+// is done sooner by the calling thread alone.
+inline constexpr double kMinParallelNs = 60'000;
 
-// Blocks per thread: enough to even out threads that are slowed by others.
-inline constexpr int64_t kBlocksPerThread = 4;
+// Blocks are this long at least, so that taking them costs little, and so
+// many for each thread, so that one that was slowed holds up no other.
+inline constexpr double kMinBlockNs = 10'000;
+inline constexpr double kBlocksPerThread = 8;
 
 // Splits `units` of about `ns_per_unit` each. The ranges that `work` sees
 // depend on the number of threads; what it computes must not.
@@ -41,8 +43,7 @@ void ParallelFor(Workers& workers, int64_t units, double ns_per_unit,
     return;
   }
   const double blocks =
-      std::min(total_ns / (kMinParallelNs / 2),
-               static_cast<double>(workers.count() * kBlocksPerThread));
+      std::min(total_ns / kMinBlockNs, workers.count() * kBlocksPerThread);
   const int64_t block =
       static_cast<int64_t>(static_cast<double>(units) / blocks) + 1;
   workers.Run(units, block, work);

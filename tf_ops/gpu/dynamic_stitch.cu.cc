@@ -139,10 +139,9 @@ struct FindWinners {
       VisitSources(
           table, sources, tile, thread, [&](const Part& part, int64_t source) {
             const Index index = IndexOf<Index>(part, source);
-            uint64_t row = 0;
-            if (AddIndex(index, IndexBound<Index>(rows), 1, &row)) {
+            if (IndexFits(index, IndexBound<Index>(rows))) {
               if (winners != nullptr) {
-                AtomicMax(winners + row, ToWinner<Winner>(source));
+                AtomicMax(winners + index, ToWinner<Winner>(source));
               }
             } else if (report != nullptr) {
               AtomicMin(&report->bad_source, static_cast<uint64_t>(source));
@@ -187,10 +186,9 @@ struct StitchGradRouter {
         table.parts[PartOfSource(table.parts, table.count, source)];
     Route route = {nullptr, part.rows + (source - part.first) * row_bytes};
     const Index index = IndexOf<Index>(part, source);
-    uint64_t row = 0;
-    if (AddIndex(index, IndexBound<Index>(rows), 1, &row) &&
-        winners[row] == ToWinner<Winner>(source)) {
-      route.from = grad + static_cast<int64_t>(row) * row_bytes;
+    if (IndexFits(index, IndexBound<Index>(rows)) &&
+        winners[index] == ToWinner<Winner>(source)) {
+      route.from = grad + static_cast<int64_t>(index) * row_bytes;
     }
     return route;
   }

@@ -42,9 +42,9 @@ class TupleReader {
     }
     bool fits = true;
     for (int k = 0; k < depth_; ++k) {
-      fits &= AddIndex(ReadIndex<Index>(indices_, tuple * depth_ + k),
-                       IndexBound<Index>(dims_[k]),
-                       static_cast<uint64_t>(strides_[k]), &row);
+      const Index index = ReadIndex<Index>(indices_, tuple * depth_ + k);
+      fits &= IndexFits(index, IndexBound<Index>(dims_[k]));
+      row += IndexStep(index, static_cast<uint64_t>(strides_[k]));
     }
     return fits ? static_cast<int64_t>(row) : -1;
   }

@@ -1,8 +1,11 @@
-// The GPU kernel of MyGatherNd, for all types of fixed width.
+// The GPU kernels of MyGatherNd and MyResourceGatherNd, for all types of fixed
+// width.
 
 #include <cstdint>
 
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tf_ops/gpu/gather_nd.h"
 #include "tf_ops/kernels/bad_tuple_gpu.h"
 #include "tf_ops/kernels/device_gpu.h"
@@ -17,21 +20,21 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-class MyGatherNdGpuOp : public GpuKernel {
+// What the two ops share: all but where the params come from.
+class GatherNdGpuOp : public GpuKernel {
  public:
-  explicit MyGatherNdGpuOp(OpKernelConstruction* ctx) : GpuKernel(ctx) {
+  explicit GatherNdGpuOp(OpKernelConstruction* ctx) : GpuKernel(ctx) {
     OP_REQUIRES_OK(ctx, ctx->GetAttr("batch_dims", &batch_dims_));
     waits_ = reports_bad_;
   }
 
- private:
-  absl::Status Start(OpKernelContext* ctx, const GpuStream& stream,
-                     Wait* wait) override {
-    const Tensor& params = ctx->input(0);
+ protected:
+  absl::Status Gather(OpKernelContext* ctx, const Tensor& params,
+                      const GpuStream& stream, Wait* wait) {
     IndexedCall call;
     TensorShape shape;
     TF_RETURN_IF_ERROR(
-        PrepareGatherNd(ctx, batch_dims_, ignores_bad_, &call, &shape));
+        PrepareGatherNd(ctx, params, batch_dims_, ignores_bad_, &call, &shape));
     Tensor* output;
     TF_RETURN_IF_ERROR(ctx->allocate_output(0, shape, &output));
     BadTupleReport report;
@@ -50,13 +53,53 @@ class MyGatherNdGpuOp : public GpuKernel {
     return absl::OkStatus();
   }
 
+ private:
   int64_t batch_dims_;
+};
+
+class MyGatherNdGpuOp : public GatherNdGpuOp {
+ public:
+  using GatherNdGpuOp::GatherNdGpuOp;
+
+ private:
+  absl::Status Start(OpKernelContext* ctx, const GpuStream& stream,
+                     Wait* wait) override {
+    return Gather(ctx, ctx->input(0), stream, wait);
+  }
+};
+
+class MyResourceGatherNdGpuOp : public GatherNdGpuOp {
+ public:
+  explicit MyResourceGatherNdGpuOp(OpKernelConstruction* ctx)
+      : GatherNdGpuOp(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("dtype", &dtype_));
+  }
+
+ private:
+  absl::Status Start(OpKernelContext* ctx, const GpuStream& stream,
+                     Wait* wait) override {
+    tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+    TF_RETURN_IF_ERROR(tensorflow::LookupResource(
+        ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    // Whoever assigns to the variable afterwards does so on the same stream,
+    // behind this gather.
+    const tensorflow::tf_shared_lock lock(*variable->mu());
+    TF_RETURN_IF_ERROR(CheckVariable(*variable, dtype_));
+    return Gather(ctx, *variable->tensor(), stream, wait);
+  }
+
+  tensorflow::DataType dtype_;
 };
 
 REGISTER_KERNEL_BUILDER(Name("MyGatherNd")
                             .Device(GpuKernelDevice())
                             .TypeConstraint("Tparams", FixedWidthTypes()),
                         MyGatherNdGpuOp);
+REGISTER_KERNEL_BUILDER(Name("MyResourceGatherNd")
+                            .Device(GpuKernelDevice())
+                            .TypeConstraint("dtype", FixedWidthTypes())
+                            .HostMemory("resource"),
+                        MyResourceGatherNdGpuOp);
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -1,9 +1,11 @@
-// The CPU kernel of MyGatherNd. One kernel serves all types: rows move by
-// their width, and the index type is chosen when it runs.
+// The CPU kernels of MyGatherNd and MyResourceGatherNd. One kernel serves all
+// types: rows move by their width, and the index type is chosen when it runs.
 
 #include <cstdint>
 
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/gather_nd.h"
 #include "tf_ops/kernels/glue.h"
@@ -18,21 +20,22 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-class MyGatherNdOp : public OpKernel {
+// What the two ops share: all but where the params come from.
+class GatherNdOp : public OpKernel {
  public:
-  explicit MyGatherNdOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+  explicit GatherNdOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
     OP_REQUIRES_OK(ctx, RefuseReferences(ctx));
     OP_REQUIRES_OK(ctx, IgnoresBadIndices(ctx, &ignore_bad_));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("batch_dims", &batch_dims_));
   }
 
-  void Compute(OpKernelContext* ctx) override {
-    const Tensor& params = ctx->input(0);
+ protected:
+  void Gather(OpKernelContext* ctx, const Tensor& params) {
     const Tensor& indices = ctx->input(1);
     IndexedCall call;
     TensorShape shape;
-    OP_REQUIRES_OK(
-        ctx, PrepareGatherNd(ctx, batch_dims_, ignore_bad_, &call, &shape));
+    OP_REQUIRES_OK(ctx, PrepareGatherNd(ctx, params, batch_dims_, ignore_bad_,
+                                        &call, &shape));
     RowMover mover;
     OP_REQUIRES_OK(
         ctx, MakeRowMover(params.dtype(), call.space.slice_elements, &mover));
@@ -56,8 +59,39 @@ class MyGatherNdOp : public OpKernel {
   int64_t batch_dims_;
 };
 
+class MyGatherNdOp : public GatherNdOp {
+ public:
+  using GatherNdOp::GatherNdOp;
+
+  void Compute(OpKernelContext* ctx) override { Gather(ctx, ctx->input(0)); }
+};
+
+class MyResourceGatherNdOp : public GatherNdOp {
+ public:
+  explicit MyResourceGatherNdOp(OpKernelConstruction* ctx) : GatherNdOp(ctx) {
+    OP_REQUIRES_OK(ctx, ctx->GetAttr("dtype", &dtype_));
+  }
+
+  void Compute(OpKernelContext* ctx) override {
+    tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+    OP_REQUIRES_OK(ctx,
+                   tensorflow::LookupResource(
+                       ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    // Whoever assigns to the variable waits until the rows are copied.
+    const tensorflow::tf_shared_lock lock(*variable->mu());
+    OP_REQUIRES_OK(ctx, CheckVariable(*variable, dtype_));
+    Gather(ctx, *variable->tensor());
+  }
+
+ private:
+  tensorflow::DataType dtype_;
+};
+
 REGISTER_KERNEL_BUILDER(Name("MyGatherNd").Device(tensorflow::DEVICE_CPU),
                         MyGatherNdOp);
+REGISTER_KERNEL_BUILDER(
+    Name("MyResourceGatherNd").Device(tensorflow::DEVICE_CPU),
+    MyResourceGatherNdOp);
 
 }  // namespace
 }  // namespace tf_stitch_gather

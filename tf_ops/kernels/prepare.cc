@@ -40,10 +40,10 @@ absl::Status ReadShape(const Tensor& tensor, Shape* shape) {
 
 }  // namespace
 
-absl::Status PrepareGatherNd(OpKernelContext* ctx, int64_t batch_dims,
-                             bool ignore_bad, IndexedCall* call,
-                             TensorShape* output) {
-  call->target = ToShape(ctx->input(0).shape());
+absl::Status PrepareGatherNd(OpKernelContext* ctx, const Tensor& params,
+                             int64_t batch_dims, bool ignore_bad,
+                             IndexedCall* call, TensorShape* output) {
+  call->target = ToShape(params.shape());
   call->indices = ToShape(ctx->input(1).shape());
   Shape output_shape;
   TF_RETURN_IF_ERROR(ToTensorFlow(GatherNdOutputShape(
@@ -56,6 +56,19 @@ absl::Status PrepareGatherNd(OpKernelContext* ctx, int64_t batch_dims,
     return ToTensorFlow(EmptyParams(call->target), ctx->op_kernel());
   }
   return ToTensorShape(output_shape, output);
+}
+
+absl::Status CheckVariable(tensorflow::Var& variable,
+                           tensorflow::DataType type) {
+  if (!variable.is_initialized) {
+    return absl::FailedPreconditionError(
+        "the variable has not been initialized");
+  }
+  const tensorflow::DataType held = variable.tensor()->dtype();
+  if (held == type) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the variable holds " + tensorflow::DataTypeString(held) + ", not " +
+      tensorflow::DataTypeString(type));
 }
 
 absl::Status PrepareScatterNd(OpKernelContext* ctx, int64_t batch_dims,

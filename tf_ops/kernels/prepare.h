@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tf_ops/core/dynamic_stitch.h"
 #include "tf_ops/core/index_space.h"
 #include "tf_ops/core/shape.h"
@@ -22,12 +23,17 @@ struct IndexedCall {
   IndexSpace space;
 };
 
-// Of MyGatherNd. `output` is the shape of its output. Refuses to gather from
-// params without entries unless `ignore_bad`.
+// Of MyGatherNd and MyResourceGatherNd. `output` is the shape of the output.
+// Refuses to gather from params without entries unless `ignore_bad`.
 absl::Status PrepareGatherNd(tensorflow::OpKernelContext* ctx,
+                             const tensorflow::Tensor& params,
                              int64_t batch_dims, bool ignore_bad,
                              IndexedCall* call,
                              tensorflow::TensorShape* output);
+
+// Refuses a variable, whose lock is held, that cannot be gathered from.
+absl::Status CheckVariable(tensorflow::Var& variable,
+                           tensorflow::DataType type);
 
 // Of MyScatterNd.
 absl::Status PrepareScatterNd(tensorflow::OpKernelContext* ctx,

@@ -1,4 +1,5 @@
-// The definitions of MyGatherNd, MyScatterNd and MyGatherNdSparseGrad.
+// The definitions of MyGatherNd, MyResourceGatherNd, MyScatterNd and
+// MyGatherNdSparseGrad.
 
 #include <cstdint>
 
@@ -12,16 +13,26 @@ namespace {
 
 using tensorflow::shape_inference::InferenceContext;
 
-absl::Status GatherNdShape(InferenceContext* ctx) {
+absl::Status GatheredShape(InferenceContext* ctx, const Shape& params) {
   TF_RETURN_IF_ERROR(CheckPolicy(ctx));
   int64_t batch_dims;
   TF_RETURN_IF_ERROR(ctx->GetAttr("batch_dims", &batch_dims));
   Shape output;
-  TF_RETURN_IF_ERROR(ToTensorFlow(
-      GatherNdOutputShape(ToShape(ctx, ctx->input(0)),
-                          ToShape(ctx, ctx->input(1)), batch_dims, &output)));
+  TF_RETURN_IF_ERROR(ToTensorFlow(GatherNdOutputShape(
+      params, ToShape(ctx, ctx->input(1)), batch_dims, &output)));
   ctx->set_output(0, ToHandle(ctx, output));
   return absl::OkStatus();
+}
+
+absl::Status GatherNdShape(InferenceContext* ctx) {
+  return GatheredShape(ctx, ToShape(ctx, ctx->input(0)));
+}
+
+absl::Status ResourceGatherNdShape(InferenceContext* ctx) {
+  const auto* variable = ctx->input_handle_shapes_and_types(0);
+  return GatheredShape(ctx, variable == nullptr || variable->empty()
+                                ? Shape::UnknownRank()
+                                : ToShape(ctx, variable->front().shape));
 }
 
 absl::Status ScatterNdShape(InferenceContext* ctx) {
@@ -78,6 +89,30 @@ bad_indices_policy: What an index out of range gives, a negative one included:
   "" and "DEFAULT" an error on CPU and zeros on GPU, "ERROR" an error, "IGNORE"
   zeros.
 batch_dims: The number of leading dimensions that `params` and `indices` share.
+)doc");
+
+REGISTER_OP("MyResourceGatherNd")
+    .Input("resource: resource")
+    .Input("indices: Tindices")
+    .Output("output: dtype")
+    .Attr("dtype: type")
+    .Attr("Tindices: {int16, int32, int64}")
+    .Attr("bad_indices_policy: string = ''")
+    .Attr("batch_dims: int = 0")
+    .SetIsStateful()
+    .SetShapeFn(ResourceGatherNdShape)
+    .Doc(R"doc(
+MyGatherNd from a variable, of which only the rows asked for are read.
+
+Reading a variable first may copy all of it, which it does once rows have been
+scattered into it.
+
+resource: The handle of the variable.
+indices: Tuples of at most `rank(variable) - batch_dims` indices.
+output: The slices, in the order of the tuples.
+dtype: The type of the variable.
+bad_indices_policy: As of MyGatherNd.
+batch_dims: As of MyGatherNd.
 )doc");
 
 REGISTER_OP("MyScatterNd")
