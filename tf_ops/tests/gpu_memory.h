@@ -33,7 +33,7 @@ class GpuMemory {
   template <typename T>
   explicit GpuMemory(const std::vector<T>& values, int64_t offset = 0)
       : GpuMemory(static_cast<int64_t>(values.size() * sizeof(T)), offset) {
-    std::memcpy(data_, values.data(), values.size() * sizeof(T));
+    if (bytes_ > 0) std::memcpy(data_, values.data(), bytes_);
   }
 
   char* data() { return data_; }
@@ -46,7 +46,7 @@ class GpuMemory {
   template <typename T>
   std::vector<T> values() const {
     std::vector<T> copy(bytes_ / sizeof(T));
-    std::memcpy(copy.data(), data_, copy.size() * sizeof(T));
+    if (bytes_ > 0) std::memcpy(copy.data(), data_, bytes_);
     return copy;
   }
 
