@@ -221,7 +221,7 @@ $(EXAMPLES)/c_api: examples/cc/c_api.c $(TF_BUILD)/flags.txt
 # ---------------------------------------------------------------- goals
 
 RUN_PYTHON = PYTHONPATH=python $(PYTHON)
-CXX_FILES = $(wildcard tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
 .PHONY: FORCE library demo test core-test bench cc-example c-example lint format wheel clean help
@@ -247,7 +247,8 @@ core-test: $(TESTS)  ## Build and run the tests of the core, without TensorFlow
 # The device sources, compiled for the host against Thrust's OMP back end, with a sanitizer or without.
 SANITIZE ?=
 SANITIZER_FLAGS_thread := -fsanitize=thread
-SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=all
+# A copy of no bytes may have no address.
+SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize=nonnull-attribute -fno-sanitize-recover=all
 HOST_GPU_BUILD := $(BUILD)/gpu-on-host$(addprefix -,$(SANITIZE))-abi$(TF_ABI)
 HOST_GPU_FLAGS := -O2 -g1 -fPIC -fvisibility=hidden -fopenmp -std=c++17 -Wall -Wextra $(SANITIZER_FLAGS_$(SANITIZE)) \
   -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP -isystem $(CCCL_INCLUDE)
@@ -275,8 +276,7 @@ $(HOST_GPU_TESTS): %: %.o $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS)
 gpu-test: $(HOST_GPU_TESTS)  ## Run the device code on the host (SANITIZE=thread or address)
 	@set -e; for program in $^; do echo "RUN $$program"; OMP_NUM_THREADS=4 $$program; done
 
-# The GPU kernels of TensorFlow over the host back end, registered for the CPU, in a copy of the package: the test
-# suite runs on them. Types that no GPU holds have no kernel in it.
+# TensorFlow's kernels for the GPU over the host back end, registered for the CPU, in a copy of the package.
 ON_HOST_BUILD := $(TF_BUILD)-gpu-on-host
 ON_HOST_PACKAGE := $(ON_HOST_BUILD)/package/tf_stitch_gather
 ON_HOST_SOURCES := $(filter-out %_op.cc,$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc)) $(wildcard tf_ops/kernels/*_gpu_op.cc)
@@ -295,8 +295,9 @@ $(ON_HOST_PACKAGE)/libtf_stitch_gather.so: $(ON_HOST_OBJECTS) $(HOST_GPU_OBJECTS
 	@cp python/tf_stitch_gather/*.py $(BUILD_INFO) $(@D)
 	@$(CXX) -shared $(filter %.o,$^) -fopenmp $(LDFLAGS) $(TF_LINK_FLAGS) -o $@
 
-gpu-kernel-test: $(ON_HOST_PACKAGE)/libtf_stitch_gather.so  ## Run the test suite on the GPU kernels, on the host
-	@TSG_GPU_KERNELS_ON_HOST=1 PYTHONPATH=$(dir $(ON_HOST_PACKAGE)) OMP_NUM_THREADS=4 $(PYTHON) -m pytest tests $(ARGS)
+gpu-kernel-test: $(ON_HOST_PACKAGE)/libtf_stitch_gather.so  ## Run the GPU kernels in TensorFlow, on the host
+	@TSG_GPU_KERNELS_ON_HOST=1 PYTHONPATH=$(dir $(ON_HOST_PACKAGE)) OMP_NUM_THREADS=4 \
+	  $(PYTHON) -m pytest tests/test_gpu.py $(ARGS)
 
 GPU_BENCH := $(CUDA_BUILD)/gpu_bench
 $(GPU_BENCH): benchmarks/gpu/gpu_bench.cu.cc $(CUDA_OBJECTS) $(CORE_OBJECTS) $(CUDA_BUILD)/flags.txt
@@ -305,7 +306,7 @@ $(GPU_BENCH): benchmarks/gpu/gpu_bench.cu.cc $(CUDA_OBJECTS) $(CORE_OBJECTS) $(C
 	@$(NVCC) $(CPPFLAGS) $(NVCC_FLAGS) -c $< -o $@.o
 	@$(CXX) $@.o $(CUDA_OBJECTS) $(CORE_OBJECTS) $(CUDA_LINK_FLAGS) -o $@
 
-gpu-bench: $(GPU_BENCH)  ## Build the benchmark of the device code; where there is a GPU, check and time
+gpu-bench: $(GPU_BENCH)  ## Check and time the device code on a GPU; without one, build the program
 	@$(GPU_BENCH) $(ARGS)
 
 bench: library  ## Build, then run the benchmarks (ARGS goes to them)

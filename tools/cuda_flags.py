@@ -1,9 +1,9 @@
 """Writes a makefile fragment with what the build needs to know about CUDA.
 
-The compiler is the nvcc on PATH, of CUDA_HOME or CUDA_PATH, of /usr/local/cuda, or of the packages that the
-extra `cuda` installs beside the interpreter, the first of them that is whole: it needs the headers of the
-CUDA runtime and of CCCL, and the static runtime library. `--mode auto` does without where there is none,
-`on` makes that an error, and `off` does not look for one.
+The compiler is the nvcc on PATH, of CUDA_HOME or CUDA_PATH, of /usr/local/cuda, or of the packages
+that the extra `cuda` installs beside the interpreter, the first of them that is whole: it needs the
+headers of the CUDA runtime and of CCCL, and the static runtime library. `--mode auto` does without
+where there is none, `on` makes that an error, and `off` does not look for one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Machine code for what is in use from Turing on; PTX of the newest of them serves what comes after.
+# Machine code for what is in use from Turing on; PTX of the newest serves what comes after.
 MACHINE_CODE = ("75", "80", "86", "89", "90", "100")
-INSTALL = "pip install 'tf-stitch-gather[cuda]', or in a checkout: python tools/install_packages.py cuda"
+INSTALL = (
+    "pip install 'tf-stitch-gather[cuda]', or in a checkout: python tools/install_packages.py cuda"
+)
 
 
 class UnfitError(Exception):
@@ -38,7 +40,7 @@ class Toolkit:
 
 
 def package_folders() -> Iterator[Path]:
-    """The folders in which pip puts NVIDIA's packages for this interpreter, the newest CUDA first."""
+    """The folders in which pip puts NVIDIA's packages for this interpreter, newest CUDA first."""
     for scheme in dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib")):
         yield from sorted(Path(scheme).glob("nvidia/cu[0-9]*"), reverse=True)
 
@@ -115,7 +117,7 @@ def find_cccl(toolkit: Toolkit | None) -> Path | None:
 def fragment(mode: str, architectures: list[str]) -> str:
     toolkit, reason = (None, "turned off by CUDA=0") if mode == "off" else find_toolkit()
     if toolkit is None and mode == "on":
-        sys.exit(f"error: CUDA=1, but {reason}. Install it: {INSTALL}")
+        sys.exit(f"error: CUDA=1, but {reason}. Install a compiler: {INSTALL}")
     # The tests of the device code take the headers of a toolkit even when CUDA is off.
     cccl = find_cccl(toolkit or find_toolkit()[0])
     variables = {"CCCL_INCLUDE": str(cccl or "")}

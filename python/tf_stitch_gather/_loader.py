@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import types
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def build_info() -> dict[str, Any]:
 
     Returns:
       A `dict`: `version` of this package, `tensorflow` (the version built for), `compiler` (a
-      `dict` of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, and `cuda` (`None` in a
-      build without GPU kernels).
+      `dict` of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, and `cuda` (a `dict` of
+      `nvcc`, its version, and `architectures`; `None` in a build without GPU kernels).
 
     Raises:
       ImportError: if the library was not built.
@@ -81,6 +82,7 @@ def load() -> types.ModuleType:
       ImportError: if the library is missing, was built for another TensorFlow, or does not load.
     """
     info = build_info()
+    warn_without_gpu_kernels(info)
     if _minor(info["tensorflow"]) != _minor(tf.__version__):
         raise ImportError(
             f"the op library of tf_stitch_gather was built for TensorFlow {info['tensorflow']}, "
@@ -112,6 +114,16 @@ def load() -> types.ModuleType:
         ) from error
 
 
+def warn_without_gpu_kernels(info: dict[str, Any]) -> None:
+    """Warns where TensorFlow sees a GPU and a library of this `build_info` has no kernels for it."""
+    if info["cuda"] is None and tf.config.list_physical_devices("GPU"):
+        warnings.warn(
+            "TensorFlow sees a GPU, but the op library of tf_stitch_gather has no GPU kernels: "
+            f"its ops run on the CPU. Build them: {build_command(cuda=True)}",
+            stacklevel=2,
+        )
+
+
 def _wrap(op_defs: Any) -> types.ModuleType:
     """The module that `tf.load_op_library` would make for ops that are registered already."""
     source = _pywrap_python_op_gen.GetPythonWrappers(
@@ -128,11 +140,14 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def build_command(for_tensorflow: str | None = None) -> str:
+def build_command(for_tensorflow: str | None = None, cuda: bool = False) -> str:
     """The command that mends the library or, for an installed wheel, gets its TensorFlow."""
     checkout = _PACKAGE.parents[1]
     if (checkout / "Makefile").is_file() and (checkout / "tf_ops").is_dir():
-        return f"make -C {checkout} PYTHON={sys.executable}"
+        return f"make -C {checkout} PYTHON={sys.executable}{' CUDA=1' if cuda else ''}"
     if for_tensorflow is not None:
         return f"{sys.executable} -m pip install 'tensorflow=={_minor(for_tensorflow)}.*'"
-    return f"{sys.executable} -m pip install --force-reinstall --no-deps tf-stitch-gather"
+    install = f"{sys.executable} -m pip install --force-reinstall --no-deps"
+    if cuda:
+        return f"CUDA=1 {install} --no-build-isolation --no-binary :all: tf-stitch-gather"
+    return f"{install} tf-stitch-gather"
