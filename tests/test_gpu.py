@@ -1,8 +1,8 @@
 """The GPU kernels: which there are, and their results on a device.
 
-The tests of the second kind run where TensorFlow sees a GPU and the library has kernels for it. They
-also run under `make gpu-kernel-test`, where a library made for tests has the GPU's kernels registered
-for the CPU, with their device code compiled for the host.
+The tests of the second kind run where TensorFlow sees a GPU and the library has kernels for it.
+They also run under `make gpu-kernel-test`, where a library made for tests has the GPU's kernels
+registered for the CPU, with their device code compiled for the host.
 """
 
 from __future__ import annotations

@@ -50,8 +50,9 @@ def candidates() -> Iterator[Path]:
     if on_path:
         yield Path(on_path)
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
-    for home in [*filter(None, homes), "/usr/local/cuda", *package_folders()]:
-        nvcc = Path(home) / "bin" / "nvcc"
+    named = [Path(home) for home in homes if home]
+    for home in [*named, Path("/usr/local/cuda"), *package_folders()]:
+        nvcc = home / "bin" / "nvcc"
         if nvcc.is_file():
             yield nvcc
 

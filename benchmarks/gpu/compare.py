@@ -1,8 +1,8 @@
 """Ratios of these ops to the built-in ones on a GPU.
 
-Each pair is checked for equal results, then timed in turns in one process; the time of a side is the
-median. Every call ends with a wait for the device. `--device CPU:0` serves to try the program without
-a GPU.
+Each pair is checked for equal results, then timed in turns in one process; the time of a side is
+the median. Every call ends with a wait for the device. `--device CPU:0` serves to try the program
+without a GPU.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def load() -> types.ModuleType:
 
 
 def warn_without_gpu_kernels(info: dict[str, Any]) -> None:
-    """Warns where TensorFlow sees a GPU and a library of this `build_info` has no kernels for it."""
+    """Warns where TensorFlow sees a GPU and the library of this `build_info` has no kernels."""
     if info["cuda"] is None and tf.config.list_physical_devices("GPU"):
         warnings.warn(
             "TensorFlow sees a GPU, but the op library of tf_stitch_gather has no GPU kernels: "
