@@ -2,6 +2,7 @@
 // types: rows move by their width, and the index type is chosen when it runs.
 
 #include <cstdint>
+#include <string>
 
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -88,15 +89,15 @@ class MyResourceGatherNdOp : public GatherNdOp {
 
   void Compute(OpKernelContext* ctx) override {
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;
-    OP_REQUIRES_OK(ctx,
-                   tensorflow::LookupResource(
-                       ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    const absl::Status found = tensorflow::LookupResource(
+        ctx, tensorflow::HandleFromInput(ctx, 0), &variable);
+    OP_REQUIRES(ctx, found.ok() && variable->is_initialized,
+                absl::FailedPreconditionError(
+                    "the variable has not been initialized. " +
+                    std::string(found.message())));
     // Whoever assigns to the variable waits until the rows are copied.
     const tensorflow::tf_shared_lock lock(*variable->mu());
     const Tensor& params = *variable->tensor();
-    OP_REQUIRES(
-        ctx, variable->is_initialized,
-        absl::FailedPreconditionError("the variable has not been initialized"));
     OP_REQUIRES(
         ctx, params.dtype() == dtype_,
         absl::InvalidArgumentError(
