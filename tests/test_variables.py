@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
-
 import tf_stitch_gather as tsg
 
 TABLE = np.arange(12, dtype=np.float32).reshape(4, 3)
