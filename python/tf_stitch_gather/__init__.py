@@ -5,6 +5,7 @@ ops themselves.
 """
 
 from tf_stitch_gather import _gradients as _gradients  # Registers the gradients.
+from tf_stitch_gather import _vectorize as _vectorize  # Registers the converters.
 from tf_stitch_gather import raw_ops
 from tf_stitch_gather._api import dynamic_stitch, gather_nd, scatter_nd
 from tf_stitch_gather._loader import build_info, library_path

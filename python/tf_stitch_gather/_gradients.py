@@ -6,7 +6,7 @@ Each is linear in what it hands on, and built of these ops alone: it can be diff
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from tensorflow.python.framework import auto_control_deps_utils
 
 from tf_stitch_gather import raw_ops
 
-Gradient = tf.Tensor | tf.IndexedSlices | None
+Gradient: TypeAlias = "tf.Tensor | tf.IndexedSlices | None"
 
 # A function may read a variable by this op as by any other, in no order with other reads.
 auto_control_deps_utils.register_read_only_resource_op("MyResourceGatherNd")

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tf_ops/gpu/gather_nd.h"
 #include "tf_ops/kernels/bad_tuple_gpu.h"
@@ -79,12 +78,11 @@ class MyResourceGatherNdGpuOp : public GatherNdGpuOp {
   absl::Status Start(OpKernelContext* ctx, const GpuStream& stream,
                      Wait* wait) override {
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;
-    TF_RETURN_IF_ERROR(tensorflow::LookupResource(
-        ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    TF_RETURN_IF_ERROR(FindVariable(ctx, &variable));
     // Whoever assigns to the variable afterwards does so on the same stream,
     // behind this gather.
     const tensorflow::tf_shared_lock lock(*variable->mu());
-    TF_RETURN_IF_ERROR(CheckVariable(*variable, dtype_));
+    TF_RETURN_IF_ERROR(CheckVariableType(*variable, dtype_));
     return Gather(ctx, *variable->tensor(), stream, wait);
   }
 

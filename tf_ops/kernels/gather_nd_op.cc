@@ -2,9 +2,9 @@
 // types: rows move by their width, and the index type is chosen when it runs.
 
 #include <cstdint>
+#include <string>
 
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/gather_nd.h"
@@ -74,12 +74,10 @@ class MyResourceGatherNdOp : public GatherNdOp {
 
   void Compute(OpKernelContext* ctx) override {
     tensorflow::core::RefCountPtr<tensorflow::Var> variable;
-    OP_REQUIRES_OK(ctx,
-                   tensorflow::LookupResource(
-                       ctx, tensorflow::HandleFromInput(ctx, 0), &variable));
+    OP_REQUIRES_OK(ctx, FindVariable(ctx, &variable));
     // Whoever assigns to the variable waits until the rows are copied.
     const tensorflow::tf_shared_lock lock(*variable->mu());
-    OP_REQUIRES_OK(ctx, CheckVariable(*variable, dtype_));
+    OP_REQUIRES_OK(ctx, CheckVariableType(*variable, dtype_));
     Gather(ctx, *variable->tensor());
   }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "tensorflow/core/framework/resource_mgr.h"
 #include "tf_ops/core/gather_nd.h"
 #include "tf_ops/kernels/glue.h"
 
@@ -58,12 +59,18 @@ absl::Status PrepareGatherNd(OpKernelContext* ctx, const Tensor& params,
   return ToTensorShape(output_shape, output);
 }
 
-absl::Status CheckVariable(tensorflow::Var& variable,
-                           tensorflow::DataType type) {
-  if (!variable.is_initialized) {
-    return absl::FailedPreconditionError(
-        "the variable has not been initialized");
-  }
+absl::Status FindVariable(
+    OpKernelContext* ctx,
+    tensorflow::core::RefCountPtr<tensorflow::Var>* variable) {
+  const absl::Status found = tensorflow::LookupResource(
+      ctx, tensorflow::HandleFromInput(ctx, 0), variable);
+  if (found.ok() && (*variable)->is_initialized) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the variable has not been initialized. " + std::string(found.message()));
+}
+
+absl::Status CheckVariableType(tensorflow::Var& variable,
+                               tensorflow::DataType type) {
   const tensorflow::DataType held = variable.tensor()->dtype();
   if (held == type) return absl::OkStatus();
   return absl::InvalidArgumentError(

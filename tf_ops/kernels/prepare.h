@@ -31,9 +31,14 @@ absl::Status PrepareGatherNd(tensorflow::OpKernelContext* ctx,
                              IndexedCall* call,
                              tensorflow::TensorShape* output);
 
-// Refuses a variable, whose lock is held, that cannot be gathered from.
-absl::Status CheckVariable(tensorflow::Var& variable,
-                           tensorflow::DataType type);
+// The variable whose handle is input 0; refuses one without a value.
+absl::Status FindVariable(
+    tensorflow::OpKernelContext* ctx,
+    tensorflow::core::RefCountPtr<tensorflow::Var>* variable);
+
+// Refuses a variable, whose lock is held, that holds another type.
+absl::Status CheckVariableType(tensorflow::Var& variable,
+                               tensorflow::DataType type);
 
 // Of MyScatterNd.
 absl::Status PrepareScatterNd(tensorflow::OpKernelContext* ctx,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 #include "tf_ops/core/policy.h"
 
 namespace tf_stitch_gather {
@@ -45,19 +46,23 @@ bool GreatestConstant(InferenceContext* ctx, int input, int64_t* greatest) {
 }
 
 absl::Status ShapeFromInput(InferenceContext* ctx, int input, Shape* shape) {
+  tensorflow::DataType type;
+  TF_RETURN_IF_ERROR(ctx->GetAttr("Tindices", &type));
   ShapeHandle handle;
-  // Reads int32 and int64 constants, and shapes that other ops have built.
-  if (ctx->input_tensor(input) == nullptr ||
-      ctx->input_tensor(input)->dtype() != tensorflow::DT_INT16) {
-    const absl::Status status = ctx->MakeShapeFromShapeTensor(input, &handle);
-    if (!status.ok()) return status;
+  if (type != tensorflow::DT_INT16) {
+    // Also reads shapes that other ops of the graph have built.
+    TF_RETURN_IF_ERROR(ctx->MakeShapeFromShapeTensor(input, &handle));
     *shape = ToShape(ctx, handle);
     return absl::OkStatus();
   }
-  const Tensor& tensor = *ctx->input_tensor(input);
-  *shape = Shape();
-  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-    shape->Append(std::max(ToIndices(tensor).at(i), kUnknown));
+  TF_RETURN_IF_ERROR(ctx->WithRank(ctx->input(input), 1, &handle));
+  const Tensor* tensor = ctx->input_tensor(input);
+  const int64_t rank = ctx->Value(ctx->Dim(handle, 0));
+  *shape = rank < 0 ? Shape::UnknownRank() : Shape();
+  for (int64_t i = 0; i < std::min<int64_t>(rank, kMaxRank); ++i) {
+    shape->Append(tensor == nullptr
+                      ? kUnknown
+                      : std::max(ToIndices(*tensor).at(i), kUnknown));
   }
   return absl::OkStatus();
 }
