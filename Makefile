@@ -247,8 +247,8 @@ core-test: $(TESTS)  ## Build and run the tests of the core, without TensorFlow
 # The device sources, compiled for the host against Thrust's OMP back end, with a sanitizer or without.
 SANITIZE ?=
 SANITIZER_FLAGS_thread := -fsanitize=thread
-# A copy of no bytes may have no address.
-SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize=nonnull-attribute -fno-sanitize-recover=all
+# A copy of no bytes may have no address, and Thrust binds a reference to none.
+SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize=nonnull-attribute,null -fno-sanitize-recover=all
 HOST_GPU_BUILD := $(BUILD)/gpu-on-host$(addprefix -,$(SANITIZE))-abi$(TF_ABI)
 HOST_GPU_FLAGS := -O2 -g1 -fPIC -fvisibility=hidden -fopenmp -std=c++17 -Wall -Wextra $(SANITIZER_FLAGS_$(SANITIZE)) \
   -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP -isystem $(CCCL_INCLUDE)
