@@ -93,7 +93,8 @@ ifneq (,$(filter-out help clean core-test lint format,$(GOALS)))
 include $(BUILD)/cuda_flags.mk
 endif
 
-$(BUILD)/cuda_flags.mk: $(ENVIRONMENT) FORCE
+# After TensorFlow's flags, so that an interpreter that does not fit is told of once.
+$(BUILD)/cuda_flags.mk: $(BUILD)/tf_flags.mk FORCE
 	@$(PYTHON) tools/cuda_flags.py $@ --mode $(CUDA_MODE) --architectures $(CUDA_ARCHS)
 
 # Warning 2810 of nvcc 13 takes the assignment of a [[nodiscard]] type for a dropped one; the host compiler, which
@@ -224,7 +225,7 @@ RUN_PYTHON = PYTHONPATH=python $(PYTHON)
 CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo test core-test bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo test core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
 library: $(BUILD_INFO) $(HEADERS)  ## Build the op library in place (the default)
@@ -272,7 +273,6 @@ $(HOST_GPU_TESTS): %: %.o $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS)
 
 -include $(HOST_GPU_OBJECTS:.o=.d) $(HOST_GPU_CORE_OBJECTS:.o=.d) $(HOST_GPU_TEST_OBJECTS:.o=.d)
 
-.PHONY: gpu-test gpu-kernel-test gpu-bench
 gpu-test: $(HOST_GPU_TESTS)  ## Run the device code on the host (SANITIZE=thread or address)
 	@set -e; for program in $^; do echo "RUN $$program"; OMP_NUM_THREADS=4 $$program; done
 

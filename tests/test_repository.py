@@ -91,8 +91,9 @@ def test_no_file_names_a_place_on_a_machine():
         ("core", {"core"}),
         ("cpu", {"core", "cpu"}),
         ("ops", {"core", "ops", "tensorflow"}),
-        ("kernels", {"core", "cpu", "kernels", "ops", "tensorflow"}),
-        ("tests", {"core", "cpu", "tests"}),
+        ("gpu", {"core", "cpu", "gpu"}),
+        ("kernels", {"core", "cpu", "gpu", "kernels", "ops", "tensorflow"}),
+        ("tests", {"core", "cpu", "gpu", "tests"}),
     ],
 )
 def test_includes_go_one_way(folder, may_include):
