@@ -27,6 +27,10 @@ struct IndexSpace {
 
   int64_t tuples() const { return batches * tuples_per_batch; }
   int64_t rows() const { return batches * rows_per_batch; }
+
+  // No index to check and no element to move. The tuples, which then take no
+  // memory, may be too many to walk: a [2^40, 0] tensor holds 0 bytes.
+  bool nothing_to_do() const { return depth == 0 && slice_elements == 0; }
 };
 
 // Checks that `indices` can address `target` (named `target_name` in messages)

@@ -2,6 +2,7 @@
 // MyDynamicStitchGrad.
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "tensorflow/core/framework/op.h"
@@ -39,7 +40,9 @@ absl::Status StitchShape(InferenceContext* ctx) {
   for (int m = 0; m < parts; ++m) {
     constant = GreatestConstant(ctx, m, &greatest) && constant;
   }
-  return MergedShape(ctx, 0, constant ? greatest + 1 : kUnknown);
+  // No tensor has 2^63 rows: that index is an error when the op runs.
+  const bool known = constant && greatest < std::numeric_limits<int64_t>::max();
+  return MergedShape(ctx, 0, known ? greatest + 1 : kUnknown);
 }
 
 absl::Status SizedStitchShape(InferenceContext* ctx) {
