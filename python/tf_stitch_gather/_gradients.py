@@ -5,7 +5,7 @@ Each is linear in what it hands on, and built of these ops alone: it can be diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -15,6 +15,7 @@ from tensorflow.python.eager import record
 from tensorflow.python.framework import auto_control_deps_utils
 
 from tf_stitch_gather import raw_ops
+from tf_stitch_gather._registration import Decorator, unless_taken
 
 Gradient: TypeAlias = "tf.Tensor | tf.IndexedSlices | None"
 
@@ -26,16 +27,8 @@ _VARIABLE_READS = frozenset({"ReadVariableOp", "Variable", "VariableV2"})
 _HANDED_ON = frozenset({"Identity", "ReadVariableXlaSplitND"})
 
 
-def _register(op_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`tf.RegisterGradient`, but for a gradient that an earlier import has registered."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return tf.RegisterGradient(op_type)(function)
-        except KeyError:
-            return function
-
-    return decorate
+def _register(op_type: str) -> Decorator:
+    return unless_taken(tf.RegisterGradient(op_type), KeyError)
 
 
 def _shape_of(tensor: tf.Tensor, dtype: tf.DType) -> list[int] | tf.Tensor:

@@ -6,7 +6,6 @@ a scatter; the rows of the iterations of a stitch lie one behind the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -15,18 +14,11 @@ import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
 from tf_stitch_gather import raw_ops
+from tf_stitch_gather._registration import Decorator, unless_taken
 
 
-def _register(op_type: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`pfor.RegisterPFor`, but for a converter that an earlier import has registered."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return pfor.RegisterPFor(op_type)(function)
-        except AssertionError:
-            return function
-
-    return decorate
+def _register(op_type: str) -> Decorator:
+    return unless_taken(pfor.RegisterPFor(op_type), AssertionError)
 
 
 def _stacked(tensor: tf.Tensor) -> Any:

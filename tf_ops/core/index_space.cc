@@ -84,6 +84,9 @@ Status MakeIndexSpace(const Shape& indices, const Shape& target, int batch_dims,
     return DoesNotFit(target);
   }
   space->depth = depth;
+  // With no index to check and no element to move there is nothing to walk,
+  // however many tuples there are: a [2^40, 0] tensor holds 0 bytes.
+  if (depth == 0 && space->slice_elements == 0) space->tuples_per_batch = 0;
   // With no row at all any index is out of range, and no stride is used; the
   // products of the other dimensions need not fit.
   int64_t stride = space->rows_per_batch == 0 ? 0 : 1;

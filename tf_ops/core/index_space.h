@@ -18,7 +18,7 @@ namespace tf_stitch_gather {
 // tuple t of batch b names row b * rows_per_batch + sum(t[k] * strides[k]).
 struct IndexSpace {
   int64_t batches;
-  int64_t tuples_per_batch;
+  int64_t tuples_per_batch;  // 0 where a tuple holds no index and no element
   int64_t rows_per_batch;
   int64_t slice_elements;
   int depth;
@@ -27,10 +27,6 @@ struct IndexSpace {
 
   int64_t tuples() const { return batches * tuples_per_batch; }
   int64_t rows() const { return batches * rows_per_batch; }
-
-  // No index to check and no element to move. The tuples, which then take no
-  // memory, may be too many to walk: a [2^40, 0] tensor holds 0 bytes.
-  bool nothing_to_do() const { return depth == 0 && slice_elements == 0; }
 };
 
 // Checks that `indices` can address `target` (named `target_name` in messages)

@@ -55,7 +55,6 @@ MoveColumnFn SelectMoveColumn(const IndexSpace& space, IndexType type,
 int64_t GatherNd(const IndexSpace& space, const Indices& indices,
                  const char* params, const RowMover& mover, bool ignore_bad,
                  Workers& workers, char* output) {
-  if (space.nothing_to_do()) return FirstBad::kNone;
   // Empty rows have no address: any number but kNoRow serves them.
   const RowAddress base =
       mover.row_bytes > 0 ? reinterpret_cast<RowAddress>(params) : 1;

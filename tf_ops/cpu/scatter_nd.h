@@ -48,7 +48,6 @@ enum class ScatterWay {
 
 inline ScatterWay ChooseScatterWay(const IndexSpace& space, int value_bytes,
                                    bool sums_in_place, int workers) {
-  if (space.nothing_to_do()) return ScatterWay::kInOrder;
   if (!sums_in_place) return ScatterWay::kSorted;
   const int64_t row_bytes = space.slice_elements * value_bytes;
   const double add_ns = static_cast<double>(space.tuples()) *
@@ -244,7 +243,6 @@ int64_t ScatterNd(const IndexSpace& space, const Indices& indices,
                   const typename Sum::Value* updates, bool ignore_bad,
                   ScatterWay way, Workers& workers, void* scratch,
                   typename Sum::Value* output) {
-  if (space.nothing_to_do()) return FirstBad::kNone;
   if constexpr (Sum::kPlainBytes) {
     AdviseHugePages(output, space.rows() * space.slice_elements *
                                 static_cast<int64_t>(sizeof(*output)));

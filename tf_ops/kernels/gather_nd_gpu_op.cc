@@ -82,7 +82,7 @@ class MyResourceGatherNdGpuOp : public GatherNdGpuOp {
     // Whoever assigns to the variable afterwards does so on the same stream,
     // behind this gather.
     const tensorflow::tf_shared_lock lock(*variable->mu());
-    TF_RETURN_IF_ERROR(CheckVariableType(*variable, dtype_));
+    TF_RETURN_IF_ERROR(CheckVariable(*variable, dtype_));
     return Gather(ctx, *variable->tensor(), stream, wait);
   }
 

@@ -77,7 +77,7 @@ class MyResourceGatherNdOp : public GatherNdOp {
     OP_REQUIRES_OK(ctx, FindVariable(ctx, &variable));
     // Whoever assigns to the variable waits until the rows are copied.
     const tensorflow::tf_shared_lock lock(*variable->mu());
-    OP_REQUIRES_OK(ctx, CheckVariableType(*variable, dtype_));
+    OP_REQUIRES_OK(ctx, CheckVariable(*variable, dtype_));
     Gather(ctx, *variable->tensor());
   }
 

@@ -59,18 +59,26 @@ absl::Status PrepareGatherNd(OpKernelContext* ctx, const Tensor& params,
   return ToTensorShape(output_shape, output);
 }
 
+namespace {
+
+absl::Status NotInitialized(absl::string_view why) {
+  return absl::FailedPreconditionError(
+      "the variable has not been initialized. " + std::string(why));
+}
+
+}  // namespace
+
 absl::Status FindVariable(
     OpKernelContext* ctx,
     tensorflow::core::RefCountPtr<tensorflow::Var>* variable) {
   const absl::Status found = tensorflow::LookupResource(
       ctx, tensorflow::HandleFromInput(ctx, 0), variable);
-  if (found.ok() && (*variable)->is_initialized) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "the variable has not been initialized. " + std::string(found.message()));
+  return found.ok() ? found : NotInitialized(found.message());
 }
 
-absl::Status CheckVariableType(tensorflow::Var& variable,
-                               tensorflow::DataType type) {
+absl::Status CheckVariable(tensorflow::Var& variable,
+                           tensorflow::DataType type) {
+  if (!variable.is_initialized) return NotInitialized("");
   const tensorflow::DataType held = variable.tensor()->dtype();
   if (held == type) return absl::OkStatus();
   return absl::InvalidArgumentError(

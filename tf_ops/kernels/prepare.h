@@ -31,14 +31,14 @@ absl::Status PrepareGatherNd(tensorflow::OpKernelContext* ctx,
                              IndexedCall* call,
                              tensorflow::TensorShape* output);
 
-// The variable whose handle is input 0; refuses one without a value.
+// The variable whose handle is input 0; refuses a handle of none.
 absl::Status FindVariable(
     tensorflow::OpKernelContext* ctx,
     tensorflow::core::RefCountPtr<tensorflow::Var>* variable);
 
-// Refuses a variable, whose lock is held, that holds another type.
-absl::Status CheckVariableType(tensorflow::Var& variable,
-                               tensorflow::DataType type);
+// Refuses a variable, whose lock is held, without a value or of another type.
+absl::Status CheckVariable(tensorflow::Var& variable,
+                           tensorflow::DataType type);
 
 // Of MyScatterNd.
 absl::Status PrepareScatterNd(tensorflow::OpKernelContext* ctx,

@@ -108,6 +108,13 @@ void TestIndexSpace() {
              "space");
   const int64_t huge = int64_t{1} << 40;
   CHECK_CASE(MakeIndexSpace({0, 3}, {0, huge, huge}, 0, &space).ok(), "empty");
+  // Tuples that hold nothing are none, so that no loop on any device walks
+  // them.
+  CHECK_CASE(MakeIndexSpace({huge, 0}, {huge, 0}, 1, &space).ok() &&
+                 space.tuples() == 0,
+             "nothing");
+  CHECK_CASE(MakeIndexSpace({7, 0}, {3}, 0, &space).ok() && space.tuples() == 7,
+             "whole params");
   CHECK_CASE(MakeIndexSpace({1, 2}, {huge, huge}, 0, &space).code() ==
                  Code::kResourceExhausted,
              "overflow");
