@@ -239,7 +239,7 @@ $(EXAMPLES)/c_api: examples/cc/c_api.c $(TF_BUILD)/flags.txt
 # ---------------------------------------------------------------- goals
 
 RUN_PYTHON = PYTHONPATH=python $(PYTHON)
-CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
 .PHONY: FORCE library demo test core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help

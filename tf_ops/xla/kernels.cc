@@ -80,8 +80,8 @@ class GatherNdXla : public XlaOpKernel {
  protected:
   void Gather(XlaOpKernelContext* ctx, XlaOp params) {
     OP_REQUIRES_OK(ctx, Check(params, ctx->Input(1)));
-    ctx->SetOutput(0, LowerGatherNd(params, ctx->Input(1),
-                                    static_cast<int>(batch_dims_)));
+    ctx->SetOutput(
+        0, LowerGatherNd(params, ctx->Input(1), static_cast<int>(batch_dims_)));
   }
 
  private:
@@ -166,10 +166,9 @@ class MyScatterNdXla : public XlaOpKernel {
     for (int64_t i = 0; i < literal.shape().dimensions(0); ++i) {
       dims->push_back(*literal.GetIntegralAsS64({i}));
       if (dims->back() < 0) {
-        return absl::InvalidArgumentError("shape[" + std::to_string(i) +
-                                          "] = " +
-                                          std::to_string(dims->back()) +
-                                          " must not be negative");
+        return absl::InvalidArgumentError(
+            "shape[" + std::to_string(i) +
+            "] = " + std::to_string(dims->back()) + " must not be negative");
       }
     }
     return absl::OkStatus();
@@ -278,8 +277,7 @@ class MyDynamicStitchXla : public XlaOpKernel {
     const List indices(ctx, 0, parts);
     const List data(ctx, parts, parts);
     std::vector<std::vector<int64_t>> values;
-    const bool known =
-        indices.Values(&values, ValueInferenceMode::kValue).ok();
+    const bool known = indices.Values(&values, ValueInferenceMode::kValue).ok();
     if (!known &&
         !indices.Values(&values, ValueInferenceMode::kUpperBound).ok()) {
       ctx->SetStatus(absl::InvalidArgumentError(
@@ -294,14 +292,14 @@ class MyDynamicStitchXla : public XlaOpKernel {
         known ? ConstantStitchWinners(ctx->builder(), values, rows)
               : StitchWinners(indices.ops, rows);
     const XlaOp merged = LowerStitch(winners, indices.ops, data.ops);
-    ctx->SetOutput(0, known ? merged
-                            : xla::SetDimensionSize(
-                                  merged, StitchRows(indices.ops), 0));
+    ctx->SetOutput(
+        0, known ? merged
+                 : xla::SetDimensionSize(merged, StitchRows(indices.ops), 0));
   }
 
  private:
-  static absl::Status CountRows(
-      const std::vector<std::vector<int64_t>>& values, int64_t* rows) {
+  static absl::Status CountRows(const std::vector<std::vector<int64_t>>& values,
+                                int64_t* rows) {
     for (size_t m = 0; m < values.size(); ++m) {
       for (size_t i = 0; i < values[m].size(); ++i) {
         const int64_t value = values[m][i];

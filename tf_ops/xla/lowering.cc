@@ -65,8 +65,8 @@ XlaOp Greater(XlaOp a, XlaOp b) { return xla::Max(a, b); }
 PrimitiveType AddressType(PrimitiveType index_type,
                           absl::Span<const int64_t> dims) {
   constexpr int64_t kGreatest = std::numeric_limits<int32_t>::max();
-  const bool fits = std::all_of(
-      dims.begin(), dims.end(), [](int64_t dim) { return dim <= kGreatest; });
+  const bool fits = std::all_of(dims.begin(), dims.end(),
+                                [](int64_t dim) { return dim <= kGreatest; });
   return fits && index_type != xla::S64 ? xla::S32 : xla::S64;
 }
 
@@ -119,18 +119,17 @@ XlaOp InRange(const Addressing& at, XlaOp target) {
   const Shape target_shape = ShapeOf(target);
   std::vector<XlaOp> sizes;
   for (int64_t k = at.batch_dims; k < at.slice_begin(); ++k) {
-    const XlaOp size = target_shape.is_dynamic_dimension(k)
-                           ? xla::ConvertElementType(
-                                 xla::GetDimensionSize(target, k), type)
-                           : Scalar(builder, type, at.dims[k]);
+    const XlaOp size =
+        target_shape.is_dynamic_dimension(k)
+            ? xla::ConvertElementType(xla::GetDimensionSize(target, k), type)
+            : Scalar(builder, type, at.dims[k]);
     sizes.push_back(xla::Reshape(size, {1}));
   }
-  const XlaOp bounds =
-      xla::BroadcastInDim(xla::ConcatInDim(builder, sizes, 0), DimsOf(shape),
-                          {at.index_rank - 1});
-  const XlaOp fits = xla::And(
-      xla::Ge(at.indices, Zeros(builder, type, shape.dimensions())),
-      xla::Lt(at.indices, bounds));
+  const XlaOp bounds = xla::BroadcastInDim(xla::ConcatInDim(builder, sizes, 0),
+                                           DimsOf(shape), {at.index_rank - 1});
+  const XlaOp fits =
+      xla::And(xla::Ge(at.indices, Zeros(builder, type, shape.dimensions())),
+               xla::Lt(at.indices, bounds));
   return xla::Reduce(fits, xla::ConstantR0<bool>(builder, true),
                      MakeComputation(builder, xla::PRED, "both", Both),
                      {at.index_rank - 1});
@@ -184,8 +183,8 @@ XlaOp Column(XlaOp indices) {
 XlaOp Rows(XlaOp data, int64_t index_rank) {
   if (index_rank == 1) return data;
   const Dims dims = DimsOf(ShapeOf(data));
-  Dims rows = {xla::Product(
-      absl::Span<const int64_t>(dims).subspan(0, index_rank))};
+  Dims rows = {
+      xla::Product(absl::Span<const int64_t>(dims).subspan(0, index_rank))};
   rows.insert(rows.end(), dims.begin() + index_rank, dims.end());
   return xla::Reshape(data, rows);
 }
@@ -236,8 +235,8 @@ XlaOp LowerGatherNd(XlaOp params, XlaOp indices, int batch_dims) {
   }
   // XLA's gather moves an index out of range to the nearest one in range.
   const XlaOp gathered = xla::Gather(params, at.indices, numbers, slice_sizes);
-  const XlaOp in_range = xla::BroadcastInDim(
-      InRange(at, params), output_dims, Counted(0, at.index_rank - 1));
+  const XlaOp in_range = xla::BroadcastInDim(InRange(at, params), output_dims,
+                                             Counted(0, at.index_rank - 1));
   return xla::Select(in_range, gathered, zeros);
 }
 
@@ -280,10 +279,10 @@ SparseRows LowerSparseGrad(XlaOp indices, XlaOp grad, XlaOp num_rows) {
   xla::Parameter(comparator.get(), 2, order_shape, "order_a");
   xla::Parameter(comparator.get(), 3, order_shape, "order_b");
   xla::Lt(a, b);
-  const XlaOp sorted = xla::Sort({xla::Select(in_range, row, last),
-                                  xla::Iota(builder, xla::S32, count)},
-                                 comparator->BuildAndNoteError(), 0,
-                                 /*is_stable=*/true);
+  const XlaOp sorted = xla::Sort(
+      {xla::Select(in_range, row, last), xla::Iota(builder, xla::S32, count)},
+      comparator->BuildAndNoteError(), 0,
+      /*is_stable=*/true);
   const XlaOp keys = xla::GetTupleElement(sorted, 0);
   const XlaOp order = xla::GetTupleElement(sorted, 1);
 
@@ -305,8 +304,8 @@ SparseRows LowerSparseGrad(XlaOp indices, XlaOp grad, XlaOp num_rows) {
                   MakeComputation(builder, xla::S32, "sum", Sum), {0});
 
   const Addressing by_place(xla::Reshape(places, {count, 1}), {count}, 0);
-  const XlaOp rows = Scatter(by_place, Zeros(builder, xla::S64, {count}), keys,
-                             Greater);
+  const XlaOp rows =
+      Scatter(by_place, Zeros(builder, xla::S64, {count}), keys, Greater);
   const Addressing by_order(xla::Reshape(order, {count, 1}), {count}, 0);
   const XlaOp place_of_source = Scatter(by_order, none, places, Greater);
   const XlaOp values =
@@ -340,9 +339,8 @@ XlaOp ConstantStitchWinners(XlaBuilder* builder,
       ++source;
     }
   }
-  return xla::ConvertElementType(
-      xla::ConstantR1<int64_t>(builder, winners),
-      AddressType(xla::S32, {source}));
+  return xla::ConvertElementType(xla::ConstantR1<int64_t>(builder, winners),
+                                 AddressType(xla::S32, {source}));
 }
 
 XlaOp LowerStitch(XlaOp winners, absl::Span<const XlaOp> indices,
@@ -373,8 +371,8 @@ std::vector<XlaOp> LowerStitchGrad(XlaOp winners,
         xla::Add(xla::Iota(builder, type, count),
                  xla::Broadcast(Scalar(builder, type, first), {count}));
     const XlaOp wins = xla::Eq(LowerGatherNd(winners, column, 0), sources);
-    const XlaOp none = xla::Broadcast(
-        Scalar(builder, shape.element_type(), -1), shape.dimensions());
+    const XlaOp none = xla::Broadcast(Scalar(builder, shape.element_type(), -1),
+                                      shape.dimensions());
     const XlaOp won = xla::Select(
         xla::BroadcastInDim(wins, shape.dimensions(), {0}), column, none);
     const Dims slice = DimsOf(ShapeOf(grad));
@@ -394,12 +392,12 @@ XlaOp StitchRows(absl::Span<const XlaOp> indices) {
       MakeComputation(builder, type, "greater", Greater);
   XlaOp greatest = Scalar(builder, type, -1);
   for (const XlaOp part : indices) {
-    greatest = xla::Max(
-        greatest, xla::Reduce(part, Scalar(builder, type, -1), greater,
-                              Counted(0, RankOf(part))));
+    greatest =
+        xla::Max(greatest, xla::Reduce(part, Scalar(builder, type, -1), greater,
+                                       Counted(0, RankOf(part))));
   }
-  return xla::ConvertElementType(
-      xla::Add(greatest, Scalar(builder, type, 1)), xla::S32);
+  return xla::ConvertElementType(xla::Add(greatest, Scalar(builder, type, 1)),
+                                 xla::S32);
 }
 
 }  // namespace tf_stitch_gather

@@ -40,14 +40,13 @@ SparseRows LowerSparseGrad(xla::XlaOp indices, xla::XlaOp grad,
 xla::XlaOp StitchWinners(absl::Span<const xla::XlaOp> indices, int64_t rows);
 
 // The same for indices that are known, part by part.
-xla::XlaOp ConstantStitchWinners(
-    xla::XlaBuilder* builder,
-    absl::Span<const std::vector<int64_t>> indices, int64_t rows);
+xla::XlaOp ConstantStitchWinners(xla::XlaBuilder* builder,
+                                 absl::Span<const std::vector<int64_t>> indices,
+                                 int64_t rows);
 
 // Both stitches: the rows that `winners` names. `indices` tell where the slices
 // of `data` begin.
-xla::XlaOp LowerStitch(xla::XlaOp winners,
-                       absl::Span<const xla::XlaOp> indices,
+xla::XlaOp LowerStitch(xla::XlaOp winners, absl::Span<const xla::XlaOp> indices,
                        absl::Span<const xla::XlaOp> data);
 
 // MyDynamicStitchGrad: one gradient for each of the indices.
