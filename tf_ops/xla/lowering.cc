@@ -230,6 +230,19 @@ XlaOp Rows(XlaOp data, int64_t index_rank) {
   return xla::Reshape(bounded, rows);
 }
 
+// A tensor as XLA can move it: it computes with floats of at most 16 bits in
+// float32, which changes the bits of NaNs.
+XlaOp AsBits(XlaOp op) {
+  const PrimitiveType type = ShapeOf(op).element_type();
+  if (!IsSmallFloat(type)) return op;
+  return xla::BitcastConvertType(
+      op, xla::primitive_util::BitWidth(type) == 8 ? xla::U8 : xla::U16);
+}
+
+XlaOp FromBits(XlaOp op, PrimitiveType type) {
+  return IsSmallFloat(type) ? xla::BitcastConvertType(op, type) : op;
+}
+
 // The running sum of a vector.
 XlaOp RunningSum(XlaOp vector) {
   const Shape shape = ShapeOf(vector);
@@ -247,14 +260,8 @@ XlaOp RunningSum(XlaOp vector) {
 
 XlaOp LowerGatherNd(XlaOp params, XlaOp indices, int batch_dims) {
   XlaBuilder* builder = params.builder();
-  const PrimitiveType given = ShapeOf(params).element_type();
-  if (IsSmallFloat(given)) {
-    // XLA computes with these in float32, which changes the bits of NaNs.
-    const XlaOp bits = xla::BitcastConvertType(
-        params, xla::primitive_util::BitWidth(given) == 8 ? xla::U8 : xla::U16);
-    return xla::BitcastConvertType(LowerGatherNd(bits, indices, batch_dims),
-                                   given);
-  }
+  const PrimitiveType type = ShapeOf(params).element_type();
+  params = AsBits(params);
   const Shape shape = ShapeOf(params);
   const Addressing at(indices, shape.dimensions(), batch_dims);
   if (at.dims.size() != shape.dimensions().size()) {
@@ -262,7 +269,7 @@ XlaOp LowerGatherNd(XlaOp params, XlaOp indices, int batch_dims) {
   }
   const Dims output_dims = at.AddressedDims();
   const XlaOp zeros = Zeros(builder, shape.element_type(), output_dims);
-  if (IsEmpty(output_dims) || IsEmpty(at.dims)) return zeros;
+  if (IsEmpty(output_dims) || IsEmpty(at.dims)) return FromBits(zeros, type);
 
   xla::GatherDimensionNumbers numbers;
   numbers.set_index_vector_dim(at.index_rank - 1);
@@ -284,7 +291,7 @@ XlaOp LowerGatherNd(XlaOp params, XlaOp indices, int batch_dims) {
   const XlaOp gathered = xla::Gather(params, at.indices, numbers, slice_sizes);
   const XlaOp in_range = xla::BroadcastInDim(InRange(at, params), output_dims,
                                              Counted(0, at.index_rank - 1));
-  return xla::Select(in_range, gathered, zeros);
+  return FromBits(xla::Select(in_range, gathered, zeros), type);
 }
 
 XlaOp LowerScatterNd(XlaOp indices, XlaOp updates,
@@ -394,10 +401,11 @@ XlaOp LowerStitch(XlaOp winners, absl::Span<const XlaOp> indices,
                   absl::Span<const XlaOp> data) {
   std::vector<XlaOp> parts;
   for (size_t m = 0; m < data.size(); ++m) {
-    parts.push_back(Rows(data[m], RankOf(indices[m])));
+    parts.push_back(Rows(AsBits(data[m]), RankOf(indices[m])));
   }
-  return LowerGatherNd(xla::ConcatInDim(winners.builder(), parts, 0),
-                       Column(winners), 0);
+  const XlaOp merged = LowerGatherNd(
+      xla::ConcatInDim(winners.builder(), parts, 0), Column(winners), 0);
+  return FromBits(merged, ShapeOf(data[0]).element_type());
 }
 
 std::vector<XlaOp> LowerStitchGrad(XlaOp winners,
