@@ -93,6 +93,9 @@ def fragment(key: str) -> str:
         )
     include = [flag[2:] for flag in compile_flags if flag.startswith("-I")]
     defines = [flag for flag in compile_flags if flag.startswith("-D")]
+    # Not every version's headers tell it: tf_ops/ops/compat.h says what depends on it.
+    major, minor = map(int, numbers.groups())
+    defines.append(f"-DTSG_TENSORFLOW_VERSION={1000 * major + minor}")
     standard = [
         flag.split("=", 1)[1] for flag in compile_flags if flag.lstrip("-").startswith("std=")
     ]
