@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 OLDEST_TENSORFLOW = (2, 18)
+NEWEST_TENSORFLOW = (2, 21)
 SUPPORTED = "2.18 to 2.21"
 INSTALL = f"{sys.executable} -m pip install 'tensorflow>=2.18,<2.22'"
 
