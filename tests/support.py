@@ -36,11 +36,13 @@ FIXED_WIDTH = tuple(getattr(dtypes, n) for n in _FIXED_WIDTH_NAMES if hasattr(dt
 ALL_TYPES = (*FIXED_WIDTH, tf.string)
 #: Types whose scatter sum is taken in float32 and rounded once.
 SMALL_FLOATS = tuple(
-    t for t in FIXED_WIDTH if t.name in ("float16", "bfloat16") or t.name.startswith("float8")
+    t
+    for t in FIXED_WIDTH
+    if t.name in ("float16", "bfloat16") or t.name.startswith(("float8", "float4"))
 )
 #: Types that scatter_nd adds.
 ADDABLE = (
-    *(t for t in FIXED_WIDTH if t.name in (*_INTEGERS, "int4", "uint4")),
+    *(t for t in FIXED_WIDTH if t.name in (*_INTEGERS, "int4", "uint4", "int2", "uint2")),
     *(tf.float32, tf.float64, tf.complex64, tf.complex128, tf.bool, tf.string),
     *SMALL_FLOATS,
 )
