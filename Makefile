@@ -67,6 +67,7 @@ endif
 PACKAGE_DIR ?= python/tf_stitch_gather
 LIBRARY := $(PACKAGE_DIR)/libtf_stitch_gather.so
 BUILD_INFO := $(PACKAGE_DIR)/_build_info.json
+XLA_LIBRARY := $(PACKAGE_DIR)/libtf_stitch_gather_xla.so
 HEADERS := $(patsubst %,$(PACKAGE_DIR)/include/%,$(wildcard tf_ops/cc/*.h))
 
 # ---------------------------------------------------------------- interpreter
@@ -164,6 +165,8 @@ GPU_TEST_SOURCES := $(wildcard tf_ops/tests/*_gpu_test.cc)
 TEST_SOURCES := $(filter-out $(GPU_TEST_SOURCES),$(wildcard tf_ops/tests/*_test.cc))
 CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TF_OBJECTS := $(TF_SOURCES:%.cc=$(TF_BUILD)/%.o)
+XLA_SOURCES := $(wildcard tf_ops/xla/*.cc)
+XLA_OBJECTS := $(XLA_SOURCES:%.cc=$(TF_BUILD)/%.o)
 TEST_OBJECTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TESTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%)
 
@@ -192,7 +195,9 @@ $(CORE_OBJECTS) $(TEST_OBJECTS): $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
 	@echo "CXX $<"
 	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
 
-$(TF_OBJECTS): $(TF_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt
+# XLA's headers include some that the wheel of TensorFlow does not hold.
+$(XLA_OBJECTS): CPPFLAGS += -isystem tf_ops/xla/compat
+$(TF_OBJECTS) $(XLA_OBJECTS): $(TF_BUILD)/%.o: %.cc $(TF_BUILD)/flags.txt
 	@mkdir -p $(@D)
 	@echo "CXX $<"
 	@$(CXX) $(CPPFLAGS) $(TF_INCLUDES) $(TF_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
@@ -206,7 +211,7 @@ $(CUDA_OBJECTS): $(CUDA_BUILD)/%.o: %.cc $(CUDA_BUILD)/flags.txt
 	@$(NVCC) $(CPPFLAGS) $(NVCC_FLAGS) $(DEPFLAGS) -c $< -o $@
 
 -include $(CUDA_OBJECTS:.o=.d)
--include $(CORE_OBJECTS:.o=.d) $(TF_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)
+-include $(CORE_OBJECTS:.o=.d) $(TF_OBJECTS:.o=.d) $(XLA_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)
 
 # ---------------------------------------------------------------- library
 
@@ -235,6 +240,18 @@ $(PACKAGE_FILES): $(PACKAGE_DIR)/%: python/tf_stitch_gather/%
 	@mkdir -p $(@D)
 	@cp $< $@
 endif
+
+# A library of its own, as it needs libtensorflow_cc, which C, Go or Rust programs may not have. It brings its own
+# copy of the core; the ops are those of the first library.
+XLA_LINK_OBJECTS := $(XLA_OBJECTS) $(TF_BUILD)/tf_ops/ops/convert.o $(filter $(CORE_BUILD)/tf_ops/core/%,$(CORE_OBJECTS))
+XLA_LINKED := $(LINKED:.txt=_xla.txt)
+$(XLA_LINKED): FORCE
+	$(call write_if_changed,$(XLA_LINK_OBJECTS))
+
+$(XLA_LIBRARY): $(XLA_LINK_OBJECTS) $(XLA_LINKED) $(EXPORTS)
+	@echo "LINK $@"
+	@$(CXX) -shared $(XLA_LINK_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) -l:libtensorflow_cc.so.2 -o $@.partial
+	@mv $@.partial $@
 
 # The headers of the C++ client API, as the package ships them.
 $(HEADERS): $(PACKAGE_DIR)/include/%: %
@@ -278,13 +295,13 @@ RUN_PYTHON = $(PRELOAD_$(SANITIZE)) PYTHONPATH=$(patsubst %/,%,$(dir $(PACKAGE_D
 PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
   ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0:allocator_may_return_null=1 \
   UBSAN_OPTIONS=print_stacktrace=1
-CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
 .PHONY: FORCE library demo test asan ubsan tsan fuzz compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
-library: $(BUILD_INFO) $(HEADERS) $(PACKAGE_FILES)  ## Build the op library in place (the default)
+library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
 
 demo: library  ## Build, then train the same model with the built-in ops and with these
 	@$(RUN_PYTHON) examples/demo.py $(ARGS)
@@ -469,7 +486,7 @@ wheel:  ## Make a wheel in dist/ for the TensorFlow of the interpreter
 clean:  ## Remove everything that was built, but not .venv
 	@rm -rf $(BUILD) dist python/*.egg-info
 	@rm -rf $(PACKAGE_DIR)/include
-	@rm -f $(LIBRARY) $(LIBRARY).partial $(BUILD_INFO)
+	@rm -f $(LIBRARY) $(LIBRARY).partial $(XLA_LIBRARY) $(XLA_LIBRARY).partial $(BUILD_INFO)
 
 help:  ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*##  */\1\t/p;s/^\([a-z-]*\):  *## */\1\t/p' $(MAKEFILE_LIST) | sort -u | \

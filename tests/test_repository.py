@@ -93,6 +93,7 @@ def test_no_file_names_a_place_on_a_machine():
         ("cpu", {"core", "cpu"}),
         ("ops", {"core", "ops", "tensorflow"}),
         ("gpu", {"core", "gpu"}),
+        ("xla", {"core", "ops", "tensorflow", "xla"}),
         ("kernels", {"core", "cpu", "gpu", "kernels", "ops", "tensorflow"}),
         ("tests", {"core", "cpu", "gpu", "tests"}),
     ],
