@@ -10,7 +10,7 @@ from tf_stitch_gather import _loader
 
 
 class _Bytes(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]  # noqa: RUF012
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
 @functools.cache

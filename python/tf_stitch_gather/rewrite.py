@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 
-
 # TensorFlow has no public way to name a graph pass for the functions of the process.
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.eager import context

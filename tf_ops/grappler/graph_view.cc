@@ -27,6 +27,20 @@ int64_t IntAttr(const NodeDef& node, const char* name) {
   return found == node.attr().end() ? 0 : found->second.i();
 }
 
+bool IsIndexType(const NodeDef& node, const char* name) {
+  const auto found = node.attr().find(name);
+  if (found == node.attr().end()) return false;
+  const tensorflow::DataType type = found->second.type();
+  return type == tensorflow::DT_INT16 || type == tensorflow::DT_INT32 ||
+         type == tensorflow::DT_INT64;
+}
+
+// Numbers that do not fit are cast as wrongly before as after.
+bool IsIntegerCast(const NodeDef& node) {
+  return node.op() == "Cast" && DataInputs(node) == 1 &&
+         IsIndexType(node, "SrcT") && IsIndexType(node, "DstT");
+}
+
 std::optional<std::vector<int64_t>> Integers(const tensorflow::Tensor& tensor) {
   const auto copy = [](auto flat) {
     return std::vector<int64_t>(flat.data(), flat.data() + flat.size());
@@ -95,9 +109,18 @@ const NodeDef* GraphView::Producer(const std::string& input) const {
   return node->second;
 }
 
+const NodeDef* GraphView::PastCasts(const std::string& input) const {
+  const NodeDef* node = Producer(input);
+  for (int step = 0; node != nullptr && IsIntegerCast(*node) && step < 4;
+       ++step) {
+    node = Producer(node->input(0));
+  }
+  return node;
+}
+
 const NodeDef* GraphView::Producer(const std::string& input, const char* op,
                                    int inputs) const {
-  const NodeDef* node = Producer(input);
+  const NodeDef* node = PastCasts(input);
   if (node == nullptr || node->op() != op || DataInputs(*node) != inputs) {
     return nullptr;
   }
@@ -173,7 +196,7 @@ std::optional<Sizes> GraphView::Compute(const NodeDef& node,
     return sizes;
   }
   if (inputs == 0) return std::nullopt;
-  if (op == "Cast") return Values(node.input(0));
+  if (IsIntegerCast(node)) return Values(node.input(0));
   if (op == "Shape") {
     const std::optional<int64_t> rank = Rank(node.input(0));
     if (!rank) return std::nullopt;
@@ -297,14 +320,9 @@ std::optional<Sizes> GraphView::StridedSlice(const NodeDef& node) const {
 }
 
 Size GraphView::Iota(const std::string& input) const {
-  const NodeDef* node = Producer(input);
-  // A cast of numbers that do not fit is as wrong before as after.
-  for (int step = 0; node != nullptr && node->op() == "Cast" && step < 4;
-       ++step) {
-    node = Producer(node->input(0));
-  }
-  if (node == nullptr || node->op() != "Range" || DataInputs(*node) != 3 ||
-      !Scalar(node->input(0)).is(0) || !Scalar(node->input(2)).is(1)) {
+  const NodeDef* node = Producer(input, "Range", 3);
+  if (node == nullptr || !Scalar(node->input(0)).is(0) ||
+      !Scalar(node->input(2)).is(1)) {
     return {};
   }
   return Scalar(node->input(1));

@@ -52,7 +52,8 @@ class GraphView {
   // function, a fed node or one that is not there.
   const tensorflow::NodeDef* Producer(const std::string& input) const;
 
-  // The producer if it is of this op and has so many data inputs.
+  // The producer, past casts of integers too, if it is of this op and has so
+  // many data inputs.
   const tensorflow::NodeDef* Producer(const std::string& input, const char* op,
                                       int inputs) const;
 
@@ -91,6 +92,7 @@ class GraphView {
     int64_t output;
   };
   Tensor Resolve(const std::string& input) const;
+  const tensorflow::NodeDef* PastCasts(const std::string& input) const;
   const tensorflow::TensorShapeProto* Shape(const Tensor& tensor) const;
   std::optional<Sizes> Compute(const tensorflow::NodeDef& node,
                                int64_t output) const;

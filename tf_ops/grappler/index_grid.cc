@@ -252,8 +252,10 @@ std::vector<Collapse> CollapseIndexGrids(
                        GraphView::Nodes* nodes) {
     std::vector<std::string> unused;
     GraphProperties properties(item);
+    // The arguments of a function have the shapes that it was traced with; what
+    // a graph is fed may have another than its node.
     if (!properties
-             .InferStatically(/*assume_valid_feeds=*/false,
+             .InferStatically(/*assume_valid_feeds=*/!function.empty(),
                               /*aggressive_shape_inference=*/false,
                               /*include_tensor_values=*/false)
              .ok()) {
