@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_stitch_gather as sg
+from support import child, fails, run_page, same
 from tensorflow.core.framework import graph_pb2
 from tf_stitch_gather import _native, rewrite
-
-from support import child, fails, same
 
 SHARDS = [np.arange(8, dtype=np.float32).reshape(4, 2) + 10 * k for k in range(3)]
 
@@ -166,7 +167,12 @@ def test_index_grid_in_a_loop():
     def loop(p, i):
         return tf.while_loop(
             lambda k, x: k < 2,
-            lambda k, x: (k + 1, x + tf.gather_nd(x, i, batch_dims=2)[..., None]),
+            lambda k, x: (
+                k + 1,
+                tf.ensure_shape(
+                    x + tf.expand_dims(tf.gather_nd(x, i, batch_dims=2), -1), [None] * 3
+                ),
+            ),
             [0, p],
         )
 
@@ -541,3 +547,10 @@ def test_the_library_of_another_path_is_refused(tmp_path):
         str(tmp_path / "copy.so"),
     )
     assert "loaded from another file" in line
+
+
+def test_the_page(capsys):
+    page = Path(__file__).resolve().parent.parent / "docs" / "drop-in.md"
+    rewrite.reset_stats()
+    run_page(page)
+    assert capsys.readouterr().out.strip() in page.read_text("utf-8")

@@ -188,15 +188,16 @@ def gather_nd_sparse_grad(
     bad_indices_policy: str,
     lite: bool,
 ) -> list[tf.Tensor]:
-    num_rows = tf.reshape(num_rows, [])
-    places = tf.reshape(tf.cast(indices, tf.int64), [-1])
+    dtype = tf.int32 if lite else tf.int64
+    num_rows = tf.reshape(tf.cast(num_rows, dtype), [])
+    places = tf.reshape(tf.cast(indices, dtype), [-1])
     slices = tf.reshape(grad, tf.concat([[-1], tf.shape(grad)[tf.rank(indices) - 1 :]], 0))
     if bad_indices_policy == _IGNORE:
         good = (places >= 0) & (places < num_rows)
         places, slices = tf.boolean_mask(places, good), tf.boolean_mask(slices, good)
     named = tf.math.unsorted_segment_sum(tf.ones_like(places), places, num_rows) > 0
     rows = tf.reshape(tf.where(named), [-1])
-    order = tf.cumsum(tf.cast(named, tf.int64)) - 1
+    order = tf.cumsum(tf.cast(named, dtype)) - 1
     sums = tf.math.unsorted_segment_sum(slices, tf.gather(order, places), tf.size(rows))
     return [rows, sums]
 
@@ -217,4 +218,5 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
 NOT_IN_TFLITE = {
     "DynamicStitch": "MyDynamicStitch",
     "ParallelDynamicStitch": "MyDynamicStitch",
+    "ResourceGatherNd": "MyResourceGatherNd",
 }

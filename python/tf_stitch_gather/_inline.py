@@ -87,7 +87,8 @@ def _traced(op: str, inputs: tuple[Any, ...], attributes: tuple[Any, ...], lite:
 
 def _trace(node: node_def_pb2.NodeDef, op: str, lite: bool) -> Any:
     """The composite of a node of `op` for the types and attributes of this one."""
-    attributes = _attributes(node)
+    ours = op_def_registry.get(op)
+    attributes = {attr.name: attr.default_value for attr in ours.attr} | _attributes(node)
     definition = op_def_registry.get(node.op)
     inputs = []
     for arg, (_, types) in zip(

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 # TensorFlow has no public way to name a graph pass for the functions of the process.
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.eager import context
-from tensorflow.python.framework import kernels
 
-from tf_stitch_gather import _native
+from tf_stitch_gather import _loader, _native
 
 __all__ = ["Stats", "disable", "enable", "enabled", "reset_stats", "session_config", "stats"]
 
@@ -40,11 +39,8 @@ class Stats:
 
 
 def xla_knows_our_ops() -> bool:
-    """Whether XLA kernels of the ops are registered."""
-    return any(
-        kernel.device_type.startswith("XLA")
-        for kernel in kernels.get_registered_kernels_for_op("MyGatherNd").kernel
-    )
+    """Whether XLA can compile the ops in this process."""
+    return bool(_loader.build_info().get("xla", {}).get("loaded"))
 
 
 def _remove_pass(config: config_pb2.ConfigProto) -> bool:

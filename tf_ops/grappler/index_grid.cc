@@ -31,8 +31,8 @@ using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
-using tensorflow::grappler::GrapplerItem;
 using tensorflow::grappler::GraphProperties;
+using tensorflow::grappler::GrapplerItem;
 
 constexpr char kGather[] = "MyGatherNd";
 constexpr char kScatter[] = "MyScatterNd";
@@ -97,12 +97,12 @@ std::string Flattened(const NodeDef& like, const std::string& shape,
   const std::string count = add("batch/dims", MakeConst(type, {batch_dims}));
   const std::string all = add("batch/rest", MakeConst(type, {-1}));
   const std::string axis = add("batch/axis", MakeConst(DT_INT32, {0}, true));
-  const std::string batch =
-      add("batch/shape", MakeNode("Slice", {shape, zero, count},
-                                  {{"T", type}, {"Index", type}}));
-  const std::string slice =
-      add("batch/slice_shape", MakeNode("Slice", {shape, count, all},
-                                        {{"T", type}, {"Index", type}}));
+  const std::string batch = add(
+      "batch/shape",
+      MakeNode("Slice", {shape, zero, count}, {{"T", type}, {"Index", type}}));
+  const std::string slice = add(
+      "batch/slice_shape",
+      MakeNode("Slice", {shape, count, all}, {{"T", type}, {"Index", type}}));
   NodeDef product =
       MakeNode("Prod", {batch, axis}, {{"T", type}, {"Tidx", DT_INT32}});
   (*product.mutable_attr())["keep_dims"].set_b(true);
@@ -137,8 +137,8 @@ class Body {
     const std::optional<int64_t> rank = view_.Rank(concat->input(0));
     if (!axis.is(-1) && !(rank && axis.is(*rank - 1))) return false;
     const std::optional<Sizes> batch = MatchGrid(view_, concat->input(0));
-    if (!batch || !(gather ? FitsParams(*node, *batch)
-                           : FitsShape(*node, *batch))) {
+    if (!batch ||
+        !(gather ? FitsParams(*node, *batch) : FitsShape(*node, *batch))) {
       return false;
     }
     *unused = node->input(indices_at);
@@ -193,9 +193,8 @@ class Body {
           MakeNode("Shape", {params}, {{"T", type}, {"out_type", DT_INT64}}));
       const std::string flat =
           Flattened(*node, shape, DT_INT64, batch_dims, &view_);
-      node->set_input(
-          0, view_.Add(*node, "params",
-                       MakeReshape(params, type, flat, DT_INT64)));
+      node->set_input(0, view_.Add(*node, "params",
+                                   MakeReshape(params, type, flat, DT_INT64)));
     }
     node->set_input(1, indices);
     (*node->mutable_attr())["batch_dims"].set_i(1);

@@ -24,7 +24,8 @@ struct Collapse {
 // Looks at each MyGatherNd and MyScatterNd of the graph and of its functions
 // whose indices are a grid joined to other indices:
 //
-//     grid[p, ..., :] = the p-th position in the batch, of shape [D_0, ..., D_n]
+//     grid[p, ..., :] = the p-th position in the batch, of shape [D_0, ...,
+//     D_n]
 //
 // with D_k the dimensions of the params. They take the other indices alone, and
 // the params with the batch in one dimension; what they return is the same, be

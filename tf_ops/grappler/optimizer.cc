@@ -2,6 +2,7 @@
 // graph_options.rewrite_options.custom_optimizers. Its parameter "xla" says
 // whether XLA knows our ops.
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,8 +55,8 @@ bool HasWork(const GraphDef& graph) {
 
 class RewritePass : public tensorflow::grappler::CustomGraphOptimizer {
  public:
-  absl::Status Init(const tensorflow::RewriterConfig_CustomGraphOptimizer*
-                        config) override {
+  absl::Status Init(
+      const tensorflow::RewriterConfig_CustomGraphOptimizer* config) override {
     if (config == nullptr) return absl::OkStatus();
     const auto xla = config->parameter_map().find("xla");
     xla_ = xla != config->parameter_map().end() && xla->second.b();

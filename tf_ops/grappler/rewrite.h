@@ -19,7 +19,7 @@ struct Outcome {
   Kind kind;
   std::string function;  // empty in the graph itself
   std::string node;
-  std::string op;  // before
+  std::string op;      // before
   std::string reason;  // of kSkipped
 };
 
