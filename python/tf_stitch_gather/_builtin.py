@@ -15,15 +15,41 @@ import tensorflow as tf
 _IGNORE = "IGNORE"
 
 
-def _gather_nd(params: tf.Tensor, indices: tf.Tensor, policy: str) -> tf.Tensor:
-    if policy == _IGNORE:
+def _in_range(indices: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+    """Which of the index tuples name a place in a tensor of `shape`."""
+    limits = tf.cast(shape[: tf.shape(indices)[-1]], indices.dtype)
+    return tf.reduce_all((indices >= 0) & (indices < limits), -1)
+
+
+def _or_zero(good: tf.Tensor, slices: tf.Tensor) -> tf.Tensor:
+    """The slices of the good tuples, and zeros for the others."""
+    ones = tf.ones_like(tf.shape(slices)[tf.rank(good) :])
+    good = tf.reshape(good, tf.concat([tf.shape(good), ones], 0))
+    return tf.where(good, slices, tf.zeros([], slices.dtype))
+
+
+def _gather_nd(params: tf.Tensor, indices: tf.Tensor, policy: str, lite: bool) -> tf.Tensor:
+    if policy != _IGNORE:
+        return tf.raw_ops.GatherNd(params=params, indices=indices)
+    if not lite:
         return tf.raw_ops.GatherNd(params=params, indices=indices, bad_indices_policy=policy)
-    return tf.raw_ops.GatherNd(params=params, indices=indices)
+    good = _in_range(indices, tf.shape(params))
+    safe = tf.where(good[..., tf.newaxis], indices, 0)
+    return _or_zero(good, tf.raw_ops.GatherNd(params=params, indices=safe))
 
 
-def _scatter_nd(indices: tf.Tensor, updates: tf.Tensor, shape: tf.Tensor, policy: str) -> tf.Tensor:
-    arguments = {"bad_indices_policy": policy} if policy == _IGNORE else {}
-    return tf.raw_ops.ScatterNd(indices=indices, updates=updates, shape=shape, **arguments)
+def _scatter_nd(
+    indices: tf.Tensor, updates: tf.Tensor, shape: tf.Tensor, policy: str, lite: bool
+) -> tf.Tensor:
+    if policy == _IGNORE and not lite:
+        return tf.raw_ops.ScatterNd(
+            indices=indices, updates=updates, shape=shape, bad_indices_policy=policy
+        )
+    if policy == _IGNORE:
+        good = _in_range(indices, shape)
+        updates = _or_zero(good, updates)
+        indices = tf.where(good[..., tf.newaxis], indices, 0)
+    return tf.raw_ops.ScatterNd(indices=indices, updates=updates, shape=shape)
 
 
 def _flat_batch(tensor: tf.Tensor, batch_dims: int) -> tf.Tensor:
@@ -52,9 +78,12 @@ def gather_nd(
     params: tf.Tensor, indices: tf.Tensor, *, batch_dims: int, bad_indices_policy: str, lite: bool
 ) -> tf.Tensor:
     if batch_dims == 0:
-        return _gather_nd(params, indices, bad_indices_policy)
+        return _gather_nd(params, indices, bad_indices_policy, lite)
     slices = _gather_nd(
-        _flat_batch(params, batch_dims), _with_positions(indices, batch_dims), bad_indices_policy
+        _flat_batch(params, batch_dims),
+        _with_positions(indices, batch_dims),
+        bad_indices_policy,
+        lite,
     )
     batch = tf.shape(params)[:batch_dims]
     return tf.reshape(slices, tf.concat([batch, tf.shape(slices)[1:]], 0))
@@ -85,7 +114,7 @@ def scatter_nd(
     lite: bool,
 ) -> tf.Tensor:
     if batch_dims == 0:
-        return _scatter_nd(indices, updates, shape, bad_indices_policy)
+        return _scatter_nd(indices, updates, shape, bad_indices_policy, lite)
     indices = _with_positions(indices, batch_dims)
     shape = tf.cast(shape, tf.int32)
     sums = _scatter_nd(
@@ -93,6 +122,7 @@ def scatter_nd(
         _flat_batch(updates, batch_dims),
         tf.cast(_flat_shape(shape, batch_dims), indices.dtype),
         bad_indices_policy,
+        lite,
     )
     return tf.reshape(sums, shape)
 
@@ -112,10 +142,10 @@ def _last_sources(places: tf.Tensor, size: tf.Tensor, lite: bool) -> tf.Tensor:
     sources = tf.range(1, tf.size(places) + 1)
     if lite:
         return tf.math.unsorted_segment_max(sources, places, size)
-    last = tf.raw_ops.DynamicStitch(
-        indices=[tf.range(size), places], data=[tf.zeros([size], tf.int32), sources]
-    )
-    return tf.reshape(last, [size])  # An error where an index is out of range.
+    # An error where an index is out of range. A DynamicStitch made to fit by Reshape is none:
+    # TensorFlow's own optimizations remove that Reshape.
+    nothing = tf.zeros(tf.reshape(size, [1]), tf.int32)
+    return tf.tensor_scatter_nd_max(nothing, places[:, tf.newaxis], sources)
 
 
 def _stitch(
@@ -214,9 +244,22 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
     "MyScatterNd": scatter_nd,
 }
 
-#: Built-in ops that TensorFlow Lite lacks, and the op above that is their composite.
-NOT_IN_TFLITE = {
+# Built-in ops that TensorFlow Lite lacks, and the op above that is their composite.
+_NOT_IN_TFLITE = {
     "DynamicStitch": "MyDynamicStitch",
     "ParallelDynamicStitch": "MyDynamicStitch",
     "ResourceGatherNd": "MyResourceGatherNd",
 }
+# Those that it has, but for their policy.
+_WITHOUT_POLICY = {"GatherNd": "MyGatherNd", "ScatterNd": "MyScatterNd"}
+
+
+def composite_of(op: str, policy: str, lite: bool) -> str:
+    """The op above that has to stand in for a node; empty if the node can stay."""
+    if op in COMPOSITES:
+        return op
+    if not lite:
+        return ""
+    if policy == _IGNORE and op in _WITHOUT_POLICY:
+        return _WITHOUT_POLICY[op]
+    return _NOT_IN_TFLITE.get(op, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,12 +30,13 @@ class Body:
         self.nodes = owner.node_def if self.is_function else owner.node
         self.arguments = [arg.name for arg in owner.signature.input_arg] if self.is_function else []
 
+        self._names = {*self.arguments, *(node.name for node in self.nodes)}
+
     def check(self) -> None:
         """Raises ValueError where an input is made by no node."""
-        names = [*self.arguments, *(node.name for node in self.nodes)]
-        known = set(names)
+        known = self._names
         where = f"function {self.name}" if self.is_function else "the graph"
-        if len(known) < len(names):
+        if len(known) < len(self.arguments) + len(self.nodes):
             raise ValueError(f"{where} has two nodes of one name")
         uses = [(node.name, source) for node in self.nodes for source in node.input]
         if self.is_function:
@@ -42,6 +44,16 @@ class Body:
         for user, source in uses:
             if base_name(source) not in known:
                 raise ValueError(f"{where} has no node {base_name(source)}, which {user} uses")
+
+    def unused_scope(self, scope: str, names: Iterable[str]) -> str:
+        """`scope`, or it with a number behind, in which none of `names` is taken; they now are."""
+        names = list(names)
+        for candidate in itertools.chain([scope], (f"{scope}_{n}" for n in itertools.count(1))):
+            wanted = {f"{candidate}/{name}" for name in names}
+            if wanted.isdisjoint(self._names):
+                break
+        self._names |= wanted
+        return candidate
 
 
 def base_name(source: str) -> str:
@@ -157,15 +169,17 @@ def _add(
     # A constant in the body of a loop of TensorFlow 1 has to wait for something of that loop.
     if any(other.op == "Enter" for other in body.nodes):
         waits = waits or ["^" + base_name(data[0])]
-    for inner in nodes:
+    inner_nodes = list(nodes)
+    prefix = body.unused_scope(f"{node.name}/builtin", [inner.name for inner in inner_nodes])
+    for inner in inner_nodes:
         if not has_cpu_kernel(inner):
             raise UnconvertibleError(f"{inner.op} has no kernel for its type")
         copy = body.nodes.add()
         copy.CopyFrom(inner)
-        copy.name = f"{node.name}/{inner.name}"
+        copy.name = f"{prefix}/{inner.name}"
         copy.device = node.device
         del copy.input[:]
-        copy.input.extend(_renamed(source, node.name, renamed) for source in inner.input)
+        copy.input.extend(_renamed(source, prefix, renamed) for source in inner.input)
         if not inner.input or inner.op == "ReadVariableOp":
             copy.input.extend(waits)
     types = [
@@ -175,7 +189,7 @@ def _add(
     ]
     if body.is_function:
         _rename_outputs(body, node)
-    sources = [_renamed(source, node.name, renamed) for source in results]
+    sources = [_renamed(source, prefix, renamed) for source in results]
     node.op = "Identity" if len(sources) == 1 else "IdentityN"
     controls = _controls(node)
     del node.input[:]

@@ -18,7 +18,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import meta_graph
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
-from tf_stitch_gather import _builtin, _inline, _loader, _native, rewrite
+from tf_stitch_gather import _builtin, _inline, _native, rewrite
 
 #: What a model may be rewritten to.
 TARGETS = ("ours", "builtin", "tflite")
@@ -105,9 +105,10 @@ def rewrite_graph(graph: graph_pb2.GraphDef, to: str) -> list[Outcome]:
     by_place = {(o.function, o.node): o for o in outcomes if o.kind == "replaced"}
     for body in _inline.bodies(graph):
         for node in list(body.nodes):
-            op = node.op if node.op in _loader.OP_NAMES else ""
-            if to == "tflite":
-                op = op or _builtin.NOT_IN_TFLITE.get(node.op, "")
+            policy = ""
+            if "bad_indices_policy" in node.attr:
+                policy = node.attr["bad_indices_policy"].s.decode()
+            op = _builtin.composite_of(node.op, policy, lite=to == "tflite")
             if not op:
                 continue
             outcome = Outcome("replaced", body.name, node.name, node.op, "")

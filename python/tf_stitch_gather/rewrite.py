@@ -43,14 +43,15 @@ def xla_knows_our_ops() -> bool:
     return bool(_loader.build_info().get("xla", {}).get("loaded"))
 
 
-def _remove_pass(config: config_pb2.ConfigProto) -> bool:
-    """Removes the pass; returns whether it was there."""
+# The configuration that `enable` found.
+_before: list[config_pb2.ConfigProto | None] = []
+
+
+def _has_pass(config: config_pb2.ConfigProto | None) -> bool:
+    if config is None:
+        return False
     passes = config.graph_options.rewrite_options.custom_optimizers
-    kept = [custom for custom in passes if custom.name != _PASS]
-    found = len(kept) < len(passes)
-    del passes[:]
-    passes.extend(kept)
-    return found
+    return any(custom.name == _PASS for custom in passes)
 
 
 def session_config(
@@ -77,7 +78,8 @@ def session_config(
     result = config_pb2.ConfigProto()
     if config is not None:
         result.CopyFrom(config)
-    _remove_pass(result)
+    if _has_pass(result):
+        return result
     options = result.graph_options.rewrite_options
     options.min_graph_nodes = -1  # Else graphs of less than 4 nodes are left as they are.
     custom = options.custom_optimizers.add(name=_PASS)
@@ -114,8 +116,10 @@ def enable() -> None:
     Returns:
       Nothing.
     """
-    eager = context.context()
-    _set_config(session_config(eager._config))
+    config = context.context()._config
+    if not _has_pass(config):
+        _before[:] = [config]
+    _set_config(session_config(config))
 
 
 def disable() -> None:
@@ -127,14 +131,8 @@ def disable() -> None:
     Returns:
       Nothing.
     """
-    current = context.context()._config
-    if current is None:
-        return
-    config = config_pb2.ConfigProto()
-    config.CopyFrom(current)
-    if _remove_pass(config):
-        config.graph_options.rewrite_options.min_graph_nodes = 0
-        _set_config(config)
+    if _has_pass(context.context()._config):
+        _set_config(_before[0])
 
 
 @contextlib.contextmanager

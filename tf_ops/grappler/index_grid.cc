@@ -278,7 +278,8 @@ std::vector<Collapse> CollapseIndexGrids(
     run("", std::move(item), fed, graph->mutable_node());
   }
   std::unique_ptr<tensorflow::FunctionLibraryDefinition> library;
-  for (FunctionDef& function : *graph->mutable_library()->mutable_function()) {
+  for (int k = 0; k < graph->library().function_size(); ++k) {
+    FunctionDef& function = *graph->mutable_library()->mutable_function(k);
     if (Candidates(function.mutable_node_def()).empty()) continue;
     if (library == nullptr) {
       library = std::make_unique<tensorflow::FunctionLibraryDefinition>(

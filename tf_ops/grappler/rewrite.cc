@@ -116,7 +116,9 @@ std::vector<Outcome> RewriteGraph(const RewriteOptions& options,
   Rewriter rewriter(options);
   const absl::flat_hash_set<std::string> compiled = CompiledFunctions(*graph);
   rewriter.Rewrite("", false, graph->mutable_node());
-  for (FunctionDef& function : *graph->mutable_library()->mutable_function()) {
+  // A graph without a library is to stay without one.
+  for (int k = 0; k < graph->library().function_size(); ++k) {
+    FunctionDef& function = *graph->mutable_library()->mutable_function(k);
     const std::string& name = function.signature().name();
     rewriter.Rewrite(name, compiled.contains(name),
                      function.mutable_node_def());

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op.h"
@@ -17,7 +16,6 @@
 namespace tf_stitch_gather {
 namespace {
 
-using tensorflow::AttrValue;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
 
@@ -79,16 +77,6 @@ std::string ConvertAttributes(const OpDef& from, const OpDef& to,
   return "";
 }
 
-bool HasReferenceType(const NodeDef& node) {
-  for (const auto& [name, value] : node.attr()) {
-    if (value.value_case() == AttrValue::kType &&
-        tensorflow::IsRefType(value.type())) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 const char* Counterpart(const std::string& op, Direction direction) {
@@ -121,9 +109,6 @@ std::string Convert(Direction direction,
   tensorflow::AddDefaultsToNodeDef(*to, &after);
   const absl::Status valid = tensorflow::ValidateNodeDef(after, *to);
   if (!valid.ok()) return std::string(valid.message());
-  if (HasReferenceType(after)) {
-    return "its values are references of TensorFlow 1";
-  }
   if (direction == Direction::kToOurs) converted = after;
 
   for (const std::string& type : DeviceTypes(*node, device_types)) {
