@@ -160,7 +160,7 @@ CORE_BUILD := $(BUILD)/core-abi$(TF_ABI)$(SANITIZED)
 TF_BUILD := $(BUILD)/tensorflow-$(TF_VERSION)-abi$(TF_ABI)$(SANITIZED)
 
 CORE_SOURCES := $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc)
-TF_SOURCES := $(filter-out $(if $(NVCC),,$(CUDA_TF_SOURCES)),$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc))
+TF_SOURCES := $(filter-out $(if $(NVCC),,$(CUDA_TF_SOURCES)),$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc tf_ops/grappler/*.cc))
 GPU_TEST_SOURCES := $(wildcard tf_ops/tests/*_gpu_test.cc)
 TEST_SOURCES := $(filter-out $(GPU_TEST_SOURCES),$(wildcard tf_ops/tests/*_test.cc))
 CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(CORE_BUILD)/%.o)

@@ -286,3 +286,23 @@ def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None
 def child(source: str | Path, *args: str, env: dict[str, str] | None = None) -> str:
     """The last line that ``run_python`` prints."""
     return run_python(source, *args, env=env).strip().splitlines()[-1]
+
+
+def run_page(page: Path) -> None:
+    """Runs the examples of a page in turn: Python as it is, shell lines of our command."""
+    from tf_stitch_gather import _cli
+
+    text = page.read_text("utf-8")
+    blocks = list(re.finditer(r"^```(python|sh)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert blocks, f"{page} has no example"
+    for block in blocks:
+        language, code = block.groups()
+        if language == "python":
+            # Padded, so that a traceback shows the lines of the page.
+            lines = text.count("\n", 0, block.start(2))
+            exec(compile("\n" * lines + code, str(page), "exec"), {"__name__": page.stem})
+            continue
+        for line in code.splitlines():
+            program, *arguments = line.split()
+            assert program == "tf-stitch-gather", line
+            assert _cli.main(arguments) == 0, line

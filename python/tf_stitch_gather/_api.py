@@ -25,6 +25,9 @@ _WIDER = {
     tf.uint64: tf.int64,
 }
 
+# Kept here, since `drop_in` puts the functions below in the place of TensorFlow's.
+_builtin_gather_nd = tf.gather_nd
+
 
 def gather_nd(
     params: Any,
@@ -75,7 +78,7 @@ def gather_nd(
       ValueError: if `batch_dims` is negative or not less than the rank of `indices`.
     """
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
-        return tf.gather_nd(
+        return _builtin_gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
     indices = _as_indices(indices)
