@@ -298,13 +298,17 @@ PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -
 CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo test asan ubsan tsan fuzz compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo models test asan ubsan tsan fuzz compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
 library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
 
 demo: library  ## Build, then train the same model with the built-in ops and with these
 	@$(RUN_PYTHON) examples/demo.py $(ARGS)
+
+models: library  ## Build, then run two models with the built-in ops and with these; draws pictures
+	@$(RUN_PYTHON) examples/mixture_of_experts.py $(ARGS)
+	@$(RUN_PYTHON) examples/beam_search.py $(ARGS)
 
 test: library core-test  ## Build, then run every test (ARGS goes to pytest)
 	@$(RUN_PYTHON) -m pytest tests $(ARGS)

@@ -1,8 +1,13 @@
 """DynamicStitch, GatherNd and ScatterNd for TensorFlow, as ops of their own.
 
 The functions take the arguments of the TensorFlow functions of the same names. `raw_ops` holds the
-ops themselves.
+ops themselves, and `keras` layers of them; Keras is imported when `keras` is first used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from tf_stitch_gather import _gradients as _gradients  # Registers the gradients.
 from tf_stitch_gather import _vectorize as _vectorize  # Registers the converters.
@@ -25,3 +30,9 @@ __all__ = [
     "rewrite",
     "scatter_nd",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "keras":
+        return importlib.import_module("tf_stitch_gather.keras")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
