@@ -11,7 +11,10 @@ import tensorflow as tf
 import tf_stitch_gather as tsg
 
 FUNCTIONS = {
-    **{name: getattr(tsg, name) for name in ("dynamic_stitch", "gather_nd", "scatter_nd")},
+    **{
+        name: getattr(tsg, name)
+        for name in ("dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup")
+    },
     **{
         f"raw_ops.{name}": function
         for name, function in inspect.getmembers(tsg.raw_ops, inspect.isfunction)

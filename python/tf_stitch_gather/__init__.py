@@ -10,6 +10,7 @@ from tf_stitch_gather import raw_ops
 from tf_stitch_gather._api import dynamic_stitch, gather_nd, scatter_nd
 from tf_stitch_gather._loader import build_info, library_path
 from tf_stitch_gather._paths import include_path
+from tf_stitch_gather._sharded import sharded_lookup
 from tf_stitch_gather._version import __version__
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "library_path",
     "raw_ops",
     "scatter_nd",
+    "sharded_lookup",
 ]
