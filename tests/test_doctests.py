@@ -13,7 +13,7 @@ import tf_stitch_gather as tsg
 FUNCTIONS = {
     **{
         name: getattr(tsg, name)
-        for name in ("dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup")
+        for name in ("check_cluster", "dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup")
     },
     **{
         f"raw_ops.{name}": function

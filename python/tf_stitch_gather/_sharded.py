@@ -13,6 +13,7 @@ from tensorflow.python.distribute.sharded_variable import ShardedVariable
 from tensorflow.python.ops.variables import PartitionedVariable
 
 from tf_stitch_gather._api import _as_indices, _local_copy, dynamic_stitch, gather_nd
+from tf_stitch_gather._cluster import check_once
 
 _STRATEGIES = ("mod", "div")
 
@@ -78,6 +79,7 @@ def sharded_lookup(
         raise ValueError(f"strategy must be 'mod' or 'div', got {strategy!r}")
     tables = _as_tables(shards)
     sizes = _check_tables(tables, strategy)
+    check_once(table.device for table in tables if isinstance(table, tf.Variable))
     with tf.name_scope(name or "sharded_lookup"):
         ids = _as_ids(ids)
         distinct, places = tf.unique(tf.reshape(ids, [-1]))
@@ -216,7 +218,7 @@ def _check_covered(
             [
                 *("ids[", tf.strings.reduce_join(text(place), separator=","), "] = "),
                 *(text(distinct[first]), " is not covered by shards: with strategy "),
-                *(f"'{strategy}' it is row ", text(row[first]), " of shards["),
+                *(f"{strategy} it is row ", text(row[first]), " of shards["),
                 *(text(part[first]), "], which has ", text(limits[first]), " rows; pass all "),
                 "shards of the table, or ids that are in it",
             ]
