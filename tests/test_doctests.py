@@ -13,7 +13,14 @@ import tf_stitch_gather as tsg
 FUNCTIONS = {
     **{
         name: getattr(tsg, name)
-        for name in ("drop_in", "dynamic_stitch", "gather_nd", "scatter_nd")
+        for name in (
+            "check_cluster",
+            "drop_in",
+            "dynamic_stitch",
+            "gather_nd",
+            "scatter_nd",
+            "sharded_lookup",
+        )
     },
     **{
         f"rewrite.{name}": getattr(tsg.rewrite, name)
