@@ -19,7 +19,7 @@ BUILD := build
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 # Goals that do without TensorFlow, and of those the ones that build nothing here.
 WITHOUT_BUILD := help lint format compat
-WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test fuzz asan ubsan tsan stress
+WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test instructions fuzz asan ubsan tsan stress
 
 # ---------------------------------------------------------------- one make at a time
 
@@ -298,7 +298,7 @@ PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -
 CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo models test asan ubsan tsan fuzz compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo models test asan ubsan tsan fuzz compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
 library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
@@ -341,6 +341,21 @@ $(TESTS): %: %.o $(CORE_OBJECTS)
 
 core-test: $(TESTS) fuzz-replay  ## Build and run the tests of the core, without TensorFlow
 	@set -e; for program in $(TESTS); do echo "RUN $$program"; $$program; done
+
+CORE_LOOPS := $(CORE_BUILD)/tf_ops/tests/core_loops
+$(CORE_LOOPS).o: $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CXX $<"
+	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+$(CORE_LOOPS): %: %.o $(CORE_OBJECTS)
+	@echo "LINK $@"
+	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
+
+-include $(CORE_LOOPS).d
+
+instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the core loops against their budgets (ARGS=--update)
+	@$(PYTHON) benchmarks/instructions.py $< $(ARGS)
 
 # ---------------------------------------------------------------- fuzzing
 
