@@ -1,8 +1,8 @@
 """Counts the instructions of the core loops and holds them against a recorded budget.
 
-`make instructions` runs each case of `tf_ops/tests/core_loops.cc` under callgrind. The counts do not
-depend on what else the machine does, so that this, unlike a timing, can fail a build. A budget holds
-for g++ at the flags of the Makefile; `--update` records the counts of now.
+`make instructions` runs each case of `tf_ops/tests/core_loops.cc` under callgrind. The counts do
+not depend on what else the machine does, so that this, unlike a timing, can fail a build. A budget
+holds for g++ at the flags of the Makefile; `--update` records the counts of now.
 """
 
 from __future__ import annotations
