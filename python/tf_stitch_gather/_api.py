@@ -67,7 +67,7 @@ def gather_nd(
       name: A name for the operation (optional).
       bad_indices_policy: What an index out of range gives, a negative one included. `""` or
         `"DEFAULT"`: an error on CPU, zeros on GPU; `"ERROR"`: an error; `"IGNORE"`: zeros, and no
-        part in the gradient.
+        part in the gradient. A function that XLA compiles raises no error: zeros.
 
     Returns:
       A `Tensor` of the type of `params` and of shape
@@ -139,7 +139,8 @@ def scatter_nd(
       shape: A `Tensor` of rank 1 of an integer type: the shape of the result.
       name: A name for the operation (optional).
       bad_indices_policy: `""`, `"DEFAULT"` or `"ERROR"`: an index out of range is an error (with
-        the first two, its update is left out on GPU); `"IGNORE"`: its update is left out.
+        the first two, its update is left out on GPU); `"IGNORE"`: its update is left out. A
+        function that XLA compiles raises no error: its update is left out.
 
     Returns:
       A `Tensor` of the type of `updates` and of shape `shape`.
@@ -186,7 +187,8 @@ def dynamic_stitch(
     >>> sg.dynamic_stitch([[0, 3], [1, 0]], [[10, 40], [20, 11]]).numpy().tolist()
     [11, 20, 0, 40]
 
-    With `size` the shape of the result is known when the graph is built:
+    With `size` the shape of the result is known when the graph is built, which XLA needs where the
+    indices are not constants:
 
     >>> sg.dynamic_stitch([[0, 1]], [[1.5, 2.5]], size=3).numpy().tolist()
     [1.5, 2.5, 0.0]

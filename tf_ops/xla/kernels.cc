@@ -145,18 +145,32 @@ class MyScatterNdXla : public XlaOpKernel {
 
   void Compile(XlaOpKernelContext* ctx) override {
     std::vector<int64_t> dims;
-    OP_REQUIRES_OK(ctx, ReadShape(ctx, &dims));
+    bool known = true;
+    OP_REQUIRES_OK(ctx, ReadShape(ctx, &dims, &known));
     OP_REQUIRES_OK(ctx, Check(ctx->Input(0), ctx->Input(1), dims));
-    ctx->SetOutput(0, LowerScatterNd(ctx->Input(0), ctx->Input(1), dims,
-                                     static_cast<int>(batch_dims_)));
+    XlaOp output = LowerScatterNd(ctx->Input(0), ctx->Input(1), dims,
+                                  static_cast<int>(batch_dims_));
+    if (!known) {
+      std::vector<bool> dynamic;
+      OP_REQUIRES_OK(ctx, ctx->ResolveInputDynamismIntoPredVector(2, &dynamic));
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (!dynamic[i]) continue;
+        const XlaOp size = xla::SliceInDim(ctx->Input(2), i, i + 1, 1, 0);
+        output = xla::SetDimensionSize(
+            output, xla::ConvertElementType(xla::Reshape(size, {}), xla::S32),
+            i);
+      }
+    }
+    ctx->SetOutput(0, output);
   }
 
  private:
   // The shape, or its bound where it is dynamic.
   static absl::Status ReadShape(XlaOpKernelContext* ctx,
-                                std::vector<int64_t>* dims) {
+                                std::vector<int64_t>* dims, bool* known) {
     xla::Literal literal;
-    if (!ctx->ConstantInput(2, &literal).ok()) {
+    *known = ctx->ConstantInput(2, &literal).ok();
+    if (!*known) {
       TF_RETURN_IF_ERROR(
           ctx->ConstantInput(2, &literal, ValueInferenceMode::kUpperBound));
     }
@@ -218,13 +232,12 @@ struct List {
     for (int m = 0; m < size; ++m) ops.push_back(ctx->Input(first + m));
   }
 
-  // The values of all, where all are known; in `mode` bounds of them.
-  absl::Status Values(std::vector<std::vector<int64_t>>* values,
-                      ValueInferenceMode mode) const {
+  // The values of all; an error where XLA cannot know them.
+  absl::Status Values(std::vector<std::vector<int64_t>>* values) const {
     values->resize(ops.size());
     for (size_t m = 0; m < ops.size(); ++m) {
       TF_RETURN_IF_ERROR(ctx->ConstantInputReshapedToIntVector(
-          first + static_cast<int>(m), &(*values)[m], mode));
+          first + static_cast<int>(m), &(*values)[m]));
     }
     return absl::OkStatus();
   }
@@ -243,10 +256,27 @@ struct List {
   // The winners of a stitch with these indices.
   XlaOp Winners(int64_t rows) const {
     std::vector<std::vector<int64_t>> values;
-    if (AreConstants() && Values(&values, ValueInferenceMode::kValue).ok()) {
-      return ConstantStitchWinners(ctx->builder(), values, rows);
-    }
+    if (AreConstants() && Values(&values).ok()) return Winners(rows, values);
     return StitchWinners(ops, rows);
+  }
+
+  // The same for indices whose values are known.
+  XlaOp Winners(int64_t rows,
+                const std::vector<std::vector<int64_t>>& values) const {
+    // Mostly gaps would only make a great constant.
+    constexpr int64_t kFewRows = 1024;
+    constexpr int64_t kRowsPerSource = 8;
+    int64_t sources = 0;
+    bool static_sizes = true;
+    for (size_t m = 0; m < ops.size(); ++m) {
+      const auto shape = ctx->builder()->GetShape(ops[m]);
+      static_sizes = static_sizes && shape.ok() && shape->is_static();
+      sources += values[m].size();
+    }
+    if (!static_sizes || (rows > kFewRows && rows / kRowsPerSource > sources)) {
+      return StitchWinners(ops, rows);
+    }
+    return ConstantStitchWinners(ctx->builder(), values, rows);
   }
 
   XlaOpKernelContext* ctx;
@@ -277,9 +307,7 @@ class MyDynamicStitchXla : public XlaOpKernel {
     const List indices(ctx, 0, parts);
     const List data(ctx, parts, parts);
     std::vector<std::vector<int64_t>> values;
-    const bool known = indices.Values(&values, ValueInferenceMode::kValue).ok();
-    if (!known &&
-        !indices.Values(&values, ValueInferenceMode::kUpperBound).ok()) {
+    if (!indices.Values(&values).ok()) {
       ctx->SetStatus(absl::InvalidArgumentError(
           "under XLA the number of rows must be known when the function is "
           "compiled, and these indices are not: pass size= to dynamic_stitch"));
@@ -288,13 +316,8 @@ class MyDynamicStitchXla : public XlaOpKernel {
     int64_t rows = 0;
     OP_REQUIRES_OK(ctx, CountRows(values, &rows));
     OP_REQUIRES_OK(ctx, CheckStitch(indices, data, rows));
-    const XlaOp winners =
-        known ? ConstantStitchWinners(ctx->builder(), values, rows)
-              : StitchWinners(indices.ops, rows);
-    const XlaOp merged = LowerStitch(winners, indices.ops, data.ops);
     ctx->SetOutput(
-        0, known ? merged
-                 : xla::SetDimensionSize(merged, StitchRows(indices.ops), 0));
+        0, LowerStitch(indices.Winners(rows, values), indices.ops, data.ops));
   }
 
  private:

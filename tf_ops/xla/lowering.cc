@@ -110,20 +110,23 @@ bool IsEmpty(absl::Span<const int64_t> dims) {
   return std::find(dims.begin(), dims.end(), 0) != dims.end();
 }
 
+// The size of a dimension, as a scalar.
+XlaOp SizeOf(XlaOp op, int64_t dim, PrimitiveType type) {
+  const Shape shape = ShapeOf(op);
+  return shape.is_dynamic_dimension(dim)
+             ? xla::ConvertElementType(xla::GetDimensionSize(op, dim), type)
+             : Scalar(op.builder(), type, shape.dimensions(dim));
+}
+
 // Which tuples are in range, in the shape of the indices but for its last
 // dimension. `target` is the tensor that they address.
 XlaOp InRange(const Addressing& at, XlaOp target) {
   XlaBuilder* builder = target.builder();
   const Shape shape = ShapeOf(at.indices);
   const PrimitiveType type = shape.element_type();
-  const Shape target_shape = ShapeOf(target);
   std::vector<XlaOp> sizes;
   for (int64_t k = at.batch_dims; k < at.slice_begin(); ++k) {
-    const XlaOp size =
-        target_shape.is_dynamic_dimension(k)
-            ? xla::ConvertElementType(xla::GetDimensionSize(target, k), type)
-            : Scalar(builder, type, at.dims[k]);
-    sizes.push_back(xla::Reshape(size, {1}));
+    sizes.push_back(xla::Reshape(SizeOf(target, k, type), {1}));
   }
   const XlaOp bounds = xla::BroadcastInDim(xla::ConcatInDim(builder, sizes, 0),
                                            DimsOf(shape), {at.index_rank - 1});
@@ -135,15 +138,17 @@ XlaOp InRange(const Addressing& at, XlaOp target) {
                      {at.index_rank - 1});
 }
 
+bool IsSmallFloat(PrimitiveType type) {
+  return xla::primitive_util::IsFloatingPointType(type) &&
+         xla::primitive_util::BitWidth(type) < 32;
+}
+
 // The type in which values are added.
 PrimitiveType SumType(PrimitiveType type) {
   if (type == xla::PRED) return type;
   if (type == xla::S4) return xla::S32;
   if (type == xla::U4) return xla::U32;
-  if (xla::primitive_util::IsFloatingPointType(type) &&
-      xla::primitive_util::BitWidth(type) < 32) {
-    return xla::F32;
-  }
+  if (IsSmallFloat(type)) return xla::F32;
   return type;
 }
 
@@ -171,25 +176,59 @@ XlaOp Scatter(const Addressing& at, XlaOp base, XlaOp updates,
       numbers);
 }
 
-// The indices of a part as one column, [n, 1].
-XlaOp Column(XlaOp indices) {
-  const Shape shape = ShapeOf(indices);
-  Dims dims = DimsOf(shape);
-  if (dims.size() == 1) return xla::Reshape(indices, {dims[0], 1});
-  return xla::Reshape(indices, {xla::Product(shape.dimensions()), 1});
+int64_t RankOf(XlaOp op) { return ShapeOf(op).dimensions().size(); }
+
+// The same with its first `rank` dimensions as great as they can be; what lies
+// beyond their sizes may hold anything.
+XlaOp AtBound(XlaOp op, int64_t rank) {
+  for (int64_t i = 0; i < rank; ++i) {
+    if (ShapeOf(op).is_dynamic_dimension(i)) {
+      op = xla::RemoveDynamicDimension(op, i);
+    }
+  }
+  return op;
 }
 
-// The rows of a part in a row, [n] + slice.
+// Gives `op` the dynamic sizes of the first `rank` dimensions of `like`.
+XlaOp WithSizesOf(XlaOp like, int64_t rank, XlaOp op) {
+  for (int64_t i = 0; i < rank; ++i) {
+    if (ShapeOf(like).is_dynamic_dimension(i)) {
+      op = xla::SetDimensionSize(op, xla::GetDimensionSize(like, i), i);
+    }
+  }
+  return op;
+}
+
+// All indices as one column, [n, 1] without dynamic sizes, in a type of
+// addresses; -1 stands beyond the sizes.
+XlaOp Column(XlaOp indices) {
+  XlaBuilder* builder = indices.builder();
+  const Shape shape = ShapeOf(indices);
+  const PrimitiveType type =
+      AddressType(shape.element_type(), shape.dimensions());
+  const Dims dims = DimsOf(shape);
+  XlaOp column = xla::ConvertElementType(AtBound(indices, dims.size()), type);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!shape.is_dynamic_dimension(i)) continue;
+    const XlaOp position =
+        xla::Iota(builder, xla::ShapeUtil::MakeShape(type, dims), i);
+    const XlaOp size = xla::Broadcast(SizeOf(indices, i, type), dims);
+    column = xla::Select(xla::Lt(position, size), column,
+                         xla::Broadcast(Scalar(builder, type, -1), dims));
+  }
+  return xla::Reshape(column, {xla::Product(dims), 1});
+}
+
+// The rows of a part in a row, [n] + slice, without dynamic sizes in n.
 XlaOp Rows(XlaOp data, int64_t index_rank) {
-  if (index_rank == 1) return data;
+  const XlaOp bounded = AtBound(data, index_rank);
+  if (index_rank == 1) return bounded;
   const Dims dims = DimsOf(ShapeOf(data));
   Dims rows = {
       xla::Product(absl::Span<const int64_t>(dims).subspan(0, index_rank))};
   rows.insert(rows.end(), dims.begin() + index_rank, dims.end());
-  return xla::Reshape(data, rows);
+  return xla::Reshape(bounded, rows);
 }
-
-int64_t RankOf(XlaOp op) { return ShapeOf(op).dimensions().size(); }
 
 // The running sum of a vector.
 XlaOp RunningSum(XlaOp vector) {
@@ -208,6 +247,14 @@ XlaOp RunningSum(XlaOp vector) {
 
 XlaOp LowerGatherNd(XlaOp params, XlaOp indices, int batch_dims) {
   XlaBuilder* builder = params.builder();
+  const PrimitiveType given = ShapeOf(params).element_type();
+  if (IsSmallFloat(given)) {
+    // XLA computes with these in float32, which changes the bits of NaNs.
+    const XlaOp bits = xla::BitcastConvertType(
+        params, xla::primitive_util::BitWidth(given) == 8 ? xla::U8 : xla::U16);
+    return xla::BitcastConvertType(LowerGatherNd(bits, indices, batch_dims),
+                                   given);
+  }
   const Shape shape = ShapeOf(params);
   const Addressing at(indices, shape.dimensions(), batch_dims);
   if (at.dims.size() != shape.dimensions().size()) {
@@ -379,25 +426,12 @@ std::vector<XlaOp> LowerStitchGrad(XlaOp winners,
     Dims dims = DimsOf(ShapeOf(part));
     dims.insert(dims.end(), slice.begin() + 1, slice.end());
     const XlaOp taken = LowerGatherNd(grad, won, 0);
-    grads.push_back(RankOf(part) == 1 ? taken : xla::Reshape(taken, dims));
+    grads.push_back(
+        WithSizesOf(part, RankOf(part),
+                    RankOf(part) == 1 ? taken : xla::Reshape(taken, dims)));
     first += count;
   }
   return grads;
-}
-
-XlaOp StitchRows(absl::Span<const XlaOp> indices) {
-  XlaBuilder* builder = indices[0].builder();
-  const PrimitiveType type = ShapeOf(indices[0]).element_type();
-  const XlaComputation greater =
-      MakeComputation(builder, type, "greater", Greater);
-  XlaOp greatest = Scalar(builder, type, -1);
-  for (const XlaOp part : indices) {
-    greatest =
-        xla::Max(greatest, xla::Reduce(part, Scalar(builder, type, -1), greater,
-                                       Counted(0, RankOf(part))));
-  }
-  return xla::ConvertElementType(xla::Add(greatest, Scalar(builder, type, 1)),
-                                 xla::S32);
 }
 
 }  // namespace tf_stitch_gather

@@ -54,9 +54,6 @@ std::vector<xla::XlaOp> LowerStitchGrad(xla::XlaOp winners,
                                         absl::Span<const xla::XlaOp> indices,
                                         xla::XlaOp grad);
 
-// One more than the greatest index, and at least 0: an int32 scalar.
-xla::XlaOp StitchRows(absl::Span<const xla::XlaOp> indices);
-
 }  // namespace tf_stitch_gather
 
 #endif  // TF_OPS_XLA_LOWERING_H_
