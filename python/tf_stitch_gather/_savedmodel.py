@@ -79,6 +79,8 @@ def read(folder: Path) -> saved_model_pb2.SavedModel:
             raise ModelError(f"{folder} is no SavedModel: it holds no saved_model.pb")
     except (message.DecodeError, text_format.ParseError, UnicodeDecodeError):
         raise ModelError(f"the SavedModel in {folder} cannot be read: it is damaged") from None
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be read: {error.strerror or error}") from None
     if not model.meta_graphs:
         raise ModelError(f"the SavedModel in {folder} cannot be read: it holds no graph")
     return model
@@ -179,7 +181,9 @@ def rewrite_model(
                 print_of_it = fingerprinting.CreateFingerprintDef(str(partial))
                 (partial / "fingerprint.pb").write_bytes(print_of_it)
     except OSError as error:
-        raise ModelError(f"{destination} cannot be written: {error.strerror or error}") from None
+        where = f" ({error.filename})" if error.filename else ""
+        reason = error.strerror or str(error)
+        raise ModelError(f"{destination} cannot be written: {reason}{where}") from None
     except message.EncodeError:
         raise ModelError("the rewritten graph is larger than the 2 GB of a SavedModel") from None
     progress(total, total, "done")

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -41,6 +42,11 @@ AttrValue Type(DataType type) {
   AttrValue value;
   value.set_type(type);
   return value;
+}
+
+// Not every op on shapes has a kernel for 64 bits there.
+bool IsOnGpu(const NodeDef& node) {
+  return absl::StrContains(node.device(), "GPU");
 }
 
 DataType TypeAttr(const NodeDef& node, const char* name) {
@@ -187,14 +193,16 @@ class Body {
                       NodeDef* node) {
     if (batch_dims > 1) {
       const DataType type = TypeAttr(*node, "Tparams");
+      const DataType shape_type = IsOnGpu(*node) ? DT_INT32 : DT_INT64;
       const std::string params = node->input(0);
       const std::string shape = view_.Add(
           *node, "params_shape",
-          MakeNode("Shape", {params}, {{"T", type}, {"out_type", DT_INT64}}));
+          MakeNode("Shape", {params}, {{"T", type}, {"out_type", shape_type}}));
       const std::string flat =
-          Flattened(*node, shape, DT_INT64, batch_dims, &view_);
-      node->set_input(0, view_.Add(*node, "params",
-                                   MakeReshape(params, type, flat, DT_INT64)));
+          Flattened(*node, shape, shape_type, batch_dims, &view_);
+      node->set_input(0,
+                      view_.Add(*node, "params",
+                                MakeReshape(params, type, flat, shape_type)));
     }
     node->set_input(1, indices);
     (*node->mutable_attr())["batch_dims"].set_i(1);

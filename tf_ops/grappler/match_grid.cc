@@ -83,6 +83,10 @@ bool IsOnes(const GraphView& view, const std::string& input,
             const Sizes& shape) {
   if (!view.AllOnes(input)) return false;
   const NodeDef* fill = view.Producer(input, "Fill", 2);
+  if (fill == nullptr &&
+      view.Rank(input) != static_cast<int64_t>(shape.size())) {
+    return false;
+  }
   for (size_t k = 0; k < shape.size(); ++k) {
     Size size;
     if (fill == nullptr) {
