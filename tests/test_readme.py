@@ -85,7 +85,9 @@ def test_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
 
 
-@pytest.mark.parametrize("function", ["dynamic_stitch", "gather_nd", "scatter_nd"])
+@pytest.mark.parametrize(
+    "function", ["dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup"]
+)
 def test_signature_is_the_one_shown(function: str) -> None:
     shown = re.search(rf"^\| `{function}(\(.*?\))`", section("Python API"), re.M)
     assert shown, f"the README shows no signature of {function}"

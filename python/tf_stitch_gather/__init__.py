@@ -11,21 +11,28 @@ from typing import Any
 
 from tf_stitch_gather import _gradients as _gradients  # Registers the gradients.
 from tf_stitch_gather import _vectorize as _vectorize  # Registers the converters.
-from tf_stitch_gather import raw_ops
+from tf_stitch_gather import raw_ops, rewrite
 from tf_stitch_gather._api import dynamic_stitch, gather_nd, scatter_nd
+from tf_stitch_gather._cluster import check_cluster
+from tf_stitch_gather._drop_in import drop_in
 from tf_stitch_gather._loader import build_info, library_path
 from tf_stitch_gather._paths import include_path
+from tf_stitch_gather._sharded import sharded_lookup
 from tf_stitch_gather._version import __version__
 
 __all__ = [
     "__version__",
     "build_info",
+    "check_cluster",
+    "drop_in",
     "dynamic_stitch",
     "gather_nd",
     "include_path",
     "library_path",
     "raw_ops",
+    "rewrite",
     "scatter_nd",
+    "sharded_lookup",
 ]
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 # TensorFlow has no public names for what its variables have in common, and for who follows their
 # reads.
+from tensorflow.python.distribute.values import MirroredVariable
 from tensorflow.python.eager import forwardprop_util
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, variable_accessed
 
@@ -25,6 +26,9 @@ _WIDER = {
     tf.uint32: tf.int64,
     tf.uint64: tf.int64,
 }
+
+# Kept here, since `drop_in` puts the functions below in the place of TensorFlow's.
+_builtin_gather_nd = tf.gather_nd
 
 
 def gather_nd(
@@ -83,9 +87,10 @@ def gather_nd(
             params, lambda value: gather_nd(value, indices, batch_dims, name, bad_indices_policy)
         )
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
-        return tf.gather_nd(
+        return _builtin_gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
+    params = _local_copy(params)
     indices = _as_indices(indices)
     batch_dims = _as_batch_dims(batch_dims)
     rank = indices.shape.rank if batch_dims > 0 else None
@@ -238,6 +243,11 @@ def _layers() -> Any:
     from tf_stitch_gather import keras
 
     return keras
+
+
+def _local_copy(params: Any) -> Any:
+    """Of a variable that `tf.distribute` mirrors, the copy of this replica; others as they are."""
+    return params._get() if isinstance(params, MirroredVariable) else params
 
 
 def _reads_rows(variable: BaseResourceVariable) -> bool:
