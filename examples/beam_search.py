@@ -325,6 +325,8 @@ def draw(
     )
     for step in range(steps):
         for rank in range(widest.width):
+            if step and words[step - 1, parents[step, rank]] == corpus.end:
+                continue  # The sentence had ended before.
             mine = winner[step] == rank
             if step:
                 tree.plot(
