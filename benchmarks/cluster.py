@@ -64,7 +64,7 @@ class Task:
         """Starts `program` in `folder`, as task `index` of `job` where a `cluster` is given."""
         read_end, self._lifeline = os.pipe()
         environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        paths = [*python_path, environment.get("PYTHONPATH", "")]
+        paths = [environment.get("PYTHONPATH", ""), *python_path]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         if cluster is not None:
             task = {"type": job, "index": index}
