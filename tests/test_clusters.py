@@ -189,7 +189,7 @@ def test_a_session_reads_and_trains_on_the_servers(cluster: Cluster) -> None:
     target = "grpc://" + cluster.addresses["worker"][0]
     assert len(tsg.check_cluster(target)) == len(TASKS) + 1
     with tf.Graph().as_default():
-        with tf.device(v1.train.replica_device_setter(ps_tasks=2)):
+        with v1.device(v1.train.replica_device_setter(ps_tasks=2)):
             table = v1.get_variable(
                 "table",
                 [model.ROWS, model.WIDTH],
