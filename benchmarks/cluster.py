@@ -91,9 +91,17 @@ class Task:
         """The number of the process."""
         return self._process.pid
 
-    def read_line(self) -> str:
-        """The next line that the program prints. Raises RuntimeError when it ends instead."""
-        line = self.output.readline()
+    def read_line(self, seconds: float = 120) -> str:
+        """The next line that the program prints.
+
+        Raises RuntimeError when the program ends instead, and ends it when it takes longer.
+        """
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            line = self.output.readline()
+        finally:
+            timer.cancel()
         if not line:
             self.close()
             tail = self.log.read_text("utf-8", "replace")[-3000:]
