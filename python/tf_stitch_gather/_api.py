@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ _WIDER = {
     tf.uint32: tf.int64,
     tf.uint64: tf.int64,
 }
+
+# Kept here, since `drop_in` puts the functions below in the place of TensorFlow's.
+_builtin_gather_nd = tf.gather_nd
 
 
 def gather_nd(
@@ -75,8 +79,15 @@ def gather_nd(
       TypeError: if `batch_dims` is not an integer.
       ValueError: if `batch_dims` is negative or not less than the rank of `indices`.
     """
+    if is_symbolic(params, indices):
+        layer = _layers().GatherNd(batch_dims, bad_indices_policy, name=name, autocast=False)
+        return layer(params, indices)
+    if isinstance(params, _keras_type("Variable")):
+        return _layers().gather_from_variable(
+            params, lambda value: gather_nd(value, indices, batch_dims, name, bad_indices_policy)
+        )
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
-        return tf.gather_nd(
+        return _builtin_gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
     params = _local_copy(params)
@@ -137,6 +148,18 @@ def scatter_nd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or if the
         shapes do not fit. A `ValueError` while a graph is built.
     """
+    if is_symbolic(indices, updates, shape):
+        if not is_symbolic(shape):
+            static = tf.get_static_value(_as_indices(shape))
+            shape = shape if static is None else static.tolist()
+        at_construction = isinstance(shape, list)
+        layer = _layers().ScatterNd(
+            shape if at_construction else None,
+            bad_indices_policy=bad_indices_policy,
+            name=name,
+            autocast=False,
+        )
+        return layer(indices, updates, None if at_construction else shape)
     indices, shape = _as_indices(indices), _as_indices(shape)
     if indices.dtype != shape.dtype:
         indices, shape = _as_one_type([indices, shape])
@@ -186,15 +209,40 @@ def dynamic_stitch(
       TypeError: if `indices` or `data` is not a list or tuple.
       ValueError: if they are of different lengths.
     """
-    for argument, value in (("indices", indices), ("data", data)):
-        if not isinstance(value, list | tuple):
-            raise TypeError(
-                f"{argument} must be a list or tuple of tensors, got {type(value).__name__}"
-            )
+    check_is_list("indices", indices)
+    check_is_list("data", data)
+    if is_symbolic(*indices, *data, size):
+        return _layers().DynamicStitch(name=name, autocast=False)(indices, data, size)
     if size is None:
         return raw_ops.MyDynamicStitch(indices=_as_stitch_indices(indices), data=data, name=name)
     size, *indices = _as_stitch_indices([size, *indices])
     return raw_ops.MyDynamicStitchSized(size=size, indices=indices, data=data, name=name)
+
+
+def is_symbolic(*values: Any) -> bool:
+    """Whether one of `values` is an input of a functional Keras model, or made from one."""
+    symbolic = _keras_type("KerasTensor")
+    return any(isinstance(value, symbolic) for value in values)
+
+
+def check_is_list(argument: str, value: Any) -> None:
+    """Raises a `TypeError` that names the argument, where its value is no list or tuple."""
+    if not isinstance(value, list | tuple):
+        raise TypeError(
+            f"{argument} must be a list or tuple of tensors, got {type(value).__name__}"
+        )
+
+
+def _keras_type(name: str) -> Any:
+    """A class of Keras for `isinstance`; where Keras is not imported, nothing is one of its own."""
+    return getattr(sys.modules.get("keras"), name, ())
+
+
+def _layers() -> Any:
+    """The module of the layers, which imports Keras."""
+    from tf_stitch_gather import keras
+
+    return keras
 
 
 def _local_copy(params: Any) -> Any:
