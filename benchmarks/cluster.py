@@ -64,7 +64,7 @@ class Task:
         """Starts `program` in `folder`, as task `index` of `job` where a `cluster` is given."""
         read_end, self._lifeline = os.pipe()
         environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        paths = [*python_path, environment.get("PYTHONPATH", "")]
+        paths = [environment.get("PYTHONPATH", ""), *python_path]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         if cluster is not None:
             task = {"type": job, "index": index}
@@ -91,9 +91,17 @@ class Task:
         """The number of the process."""
         return self._process.pid
 
-    def read_line(self) -> str:
-        """The next line that the program prints. Raises RuntimeError when it ends instead."""
-        line = self.output.readline()
+    def read_line(self, seconds: float = 120) -> str:
+        """The next line that the program prints.
+
+        Raises RuntimeError when the program ends instead, and ends it when it takes longer.
+        """
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
+        try:
+            line = self.output.readline()
+        finally:
+            timer.cancel()
         if not line:
             self.close()
             tail = self.log.read_text("utf-8", "replace")[-3000:]

@@ -6,6 +6,7 @@ run in their order: later ones kill a worker.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -186,9 +187,9 @@ def test_a_session_reads_and_trains_on_the_servers(cluster: Cluster) -> None:
     """TensorFlow 1: a PartitionedVariable on the same servers; only rows leave them."""
     v1 = tf.compat.v1
     target = "grpc://" + cluster.addresses["worker"][0]
-    assert len(tsg.check_cluster(target)) == len(TASKS)
+    assert len(tsg.check_cluster(target)) == len(TASKS) + 1
     with tf.Graph().as_default():
-        with tf.device(v1.train.replica_device_setter(ps_tasks=2)):
+        with v1.device(v1.train.replica_device_setter(ps_tasks=2)):
             table = v1.get_variable(
                 "table",
                 [model.ROWS, model.WIDTH],
@@ -201,9 +202,9 @@ def test_a_session_reads_and_trains_on_the_servers(cluster: Cluster) -> None:
             rows = tsg.sharded_lookup(table, ids)
             train = v1.train.GradientDescentOptimizer(0.5).minimize(tf.reduce_sum(rows))
         trace = v1.RunMetadata()
+        start = v1.global_variables_initializer()
         with v1.Session(target) as session:
-            session.run(table_initializer := v1.global_variables_initializer())
-            del table_initializer
+            session.run(start)
             session.run(
                 train,
                 {ids: [39, 0, 39]},
@@ -266,6 +267,24 @@ def test_mirrored_workers_train_as_a_single_process(mirrored: list[dict[str, Any
     for worker in mirrored:
         np.testing.assert_allclose(worker["losses"], losses, rtol=1e-5)
         support.close(np.float32(worker["table"]), table)
+
+
+def test_bytes_over_the_wire(tmp_path: Path) -> None:
+    """The benchmark: little more is sent than each distinct row once, and its gradient."""
+    pytest.importorskip("rich")
+    numbers = tmp_path / "numbers.csv"
+    program = ROOT / "benchmarks" / "sharded_lookup.py"
+    sizes = ["--rows", "20000", "--width", "32", "--ids", "2048", "--steps", "4"]
+    printed = support.run_python(program, *sizes, "--csv", str(numbers))
+    assert "sharded_lookup" in printed
+    with numbers.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    bytes_of = {(row["ids"], row["side"]): float(row["step_bytes"]) for row in rows}
+    for ids in ("uniform", "Zipf 1.2"):
+        least = next(float(row["least_bytes"]) for row in rows if row["ids"] == ids)
+        assert least < bytes_of[ids, "sharded_lookup"] < 1.2 * least + 20_000
+        assert bytes_of[ids, "sharded_lookup"] < bytes_of[ids, "tf.nn.embedding_lookup"]
 
 
 def test_no_process_outlives_its_owner(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_make_target_exists(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", ["dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup"]
+    "function", ["check_cluster", "dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup"]
 )
 def test_signature_is_the_one_shown(function: str) -> None:
     shown = re.search(rf"^\| `{function}(\(.*?\))`", section("Python API"), re.M)

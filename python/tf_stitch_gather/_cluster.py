@@ -70,7 +70,8 @@ def _check(devices: Iterable[str], probe: Callable[[str], None]) -> list[str]:
         spec = tf.DeviceSpec.from_string(device)
         if spec.device_type != "CPU" or spec.device_index != 0:
             continue
-        task = f"/job:{spec.job}/task:{spec.task}"
+        # Without a cluster, devices have names without a task.
+        task = f"/job:{spec.job or 'localhost'}/task:{spec.task or 0}"
         try:
             probe(device)
             found.append(task)
