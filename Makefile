@@ -19,7 +19,7 @@ BUILD := build
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 # Goals that do without TensorFlow, and of those the ones that build nothing here.
 WITHOUT_BUILD := help lint format compat
-WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test fuzz asan ubsan tsan stress
+WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test fuzz asan ubsan tsan
 
 # ---------------------------------------------------------------- one make at a time
 
@@ -31,11 +31,13 @@ endif
 endif
 
 ifneq (,$(LOCK))
+LOCKED_MAKE = $(MAKE) --no-print-directory MAKE_HOLDS_LOCK=1 $(GOALS)
 .PHONY: $(GOALS)
 $(firstword $(GOALS)):
 	@mkdir -p $(BUILD)
-	@$(LOCK) -n $(BUILD)/lock true || echo "Waiting for the make that builds in $(BUILD)" >&2
-	@$(LOCK) -o $(BUILD)/lock $(MAKE) --no-print-directory MAKE_HOLDS_LOCK=1 $(GOALS)
+	@$(LOCK) -n -E 75 -o $(BUILD)/lock $(LOCKED_MAKE) || { \
+	  status=$$?; if [ $$status -ne 75 ]; then exit $$status; fi; \
+	  echo "Waiting for the make that builds in $(BUILD)" >&2; $(LOCK) -o $(BUILD)/lock $(LOCKED_MAKE); }
 $(wordlist 2,$(words $(GOALS)),$(GOALS)): $(firstword $(GOALS))
 	@:
 else
@@ -279,9 +281,11 @@ PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -
   ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0:allocator_may_return_null=1 \
   UBSAN_OPTIONS=print_stacktrace=1
 CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+# What compiles without TensorFlow and CCCL; .clang-tidy says what is looked for.
+TIDY_FILES = $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc tf_ops/tests/gather_scatter_test.cc)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo test asan ubsan tsan fuzz compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo test asan ubsan tsan fuzz stress compat core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
 library: $(BUILD_INFO) $(HEADERS) $(PACKAGE_FILES)  ## Build the op library in place (the default)
@@ -443,6 +447,9 @@ $(GPU_BENCH): benchmarks/gpu/gpu_bench.cu.cc $(CUDA_OBJECTS) $(CORE_OBJECTS) $(C
 gpu-bench: $(GPU_BENCH)  ## Check and time the device code on a GPU; without one, build the program
 	@$(GPU_BENCH) $(ARGS)
 
+stress: library  ## Build, then run the long load tests: many threads, many calls, flat memory (ARGS goes to pytest)
+	@STRESS=1 $(RUN_PYTHON) -m pytest tests/test_stress.py $(ARGS)
+
 bench: library  ## Build, then run the benchmarks (ARGS goes to them)
 	@$(RUN_PYTHON) benchmarks/run.py $(ARGS)
 
@@ -457,6 +464,8 @@ lint: $(ENVIRONMENT)  ## Check style and types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@$(TOOL_PATH) clang-format --dry-run -Werror $(CXX_FILES)
+	@$(TOOL_PATH) clang-tidy --quiet $(TIDY_FILES) -- -I. -std=c++17 -DNDEBUG 2>&1 | grep -v ' warnings\? generated\.$$\|^Suppressed\|^Use -header' || \
+	  test $${PIPESTATUS[0]} -eq 0
 
 format: $(ENVIRONMENT)  ## Put every file into the project's style
 	@$(PYTHON) -m ruff check --fix .

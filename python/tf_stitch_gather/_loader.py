@@ -63,12 +63,13 @@ def build_info() -> dict[str, Any]:
       ImportError: if the library was not built.
     """
     try:
-        return json.loads(_BUILD_INFO.read_text("utf-8"))
+        info: dict[str, Any] = json.loads(_BUILD_INFO.read_text("utf-8"))
     except FileNotFoundError:
         raise ImportError(
             f"the op library of tf_stitch_gather was not built: {_BUILD_INFO} is missing. "
             f"Build it: {build_command()}"
         ) from None
+    return info
 
 
 def load() -> types.ModuleType:
@@ -105,13 +106,14 @@ def load() -> types.ModuleType:
             f"Build it: {build_command()}"
         )
     try:
-        return tf.load_op_library(path)
+        module: types.ModuleType = tf.load_op_library(path)
     except (tf.errors.OpError, RuntimeError) as error:
         raise ImportError(
             f"the op library of tf_stitch_gather does not load: {error}. "
             f"It was built for TensorFlow {info['tensorflow']}; this is {tf.__version__}. "
             f"Build it again: {build_command()}"
         ) from error
+    return module
 
 
 def warn_without_gpu_kernels(info: dict[str, Any]) -> None:
