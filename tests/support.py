@@ -264,6 +264,8 @@ def zeros_untouched(shape: Sequence[int]) -> tuple[np.ndarray, tf.Tensor]:
 def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None) -> str:
     """Runs Python source, or a file, in a new process that finds the package; returns its output.
 
+    The process sees no GPU.
+
     Raises:
       AssertionError: the process failed; the message holds the end of its output.
     """
@@ -271,7 +273,8 @@ def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None
 
     home = str(Path(tf_stitch_gather.__file__).resolve().parent.parent)
     paths = [home, str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")]
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", **(env or {}))
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    environment = {**os.environ, **quiet, **(env or {})}
     environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
     command = [sys.executable]
     command += [str(source)] if isinstance(source, Path) else ["-c", source]

@@ -73,6 +73,8 @@ def run(command: list[str], log: Path, what: str, env: dict[str, str] | None = N
 
 
 def interpreter(python: str) -> str:
+    if python == "{}.{}".format(*sys.version_info):
+        return sys.executable
     command = shutil.which(f"python{python}")
     if command is not None:
         # A launcher may stand there for a Python that is not installed.

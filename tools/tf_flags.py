@@ -76,7 +76,10 @@ def query_tensorflow() -> tuple[str, str, int, list[str], list[str]]:
             f"{sys.executable} cannot import its tensorflow ({lines[-1].strip()}): "
             f"install TensorFlow {SUPPORTED} again"
         )
-    return ast.literal_eval(answer.stdout.strip().splitlines()[-1])
+    facts: tuple[str, str, int, list[str], list[str]] = ast.literal_eval(
+        answer.stdout.strip().splitlines()[-1]
+    )
+    return facts
 
 
 def fragment(key: str) -> str:

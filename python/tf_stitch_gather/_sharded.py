@@ -160,9 +160,7 @@ def _rows(table: Any) -> tf.Tensor:
 
 
 def _as_ids(ids: Any) -> tf.Tensor:
-    ids = _as_indices(ids)
-    if not ids.dtype.is_integer:
-        raise TypeError(f"ids must be integers, got {ids.dtype.name}")
+    ids = _as_indices(ids, "ids")
     # The number of shards, and their rows, have to fit into the type.
     return tf.cast(ids, tf.int32) if ids.dtype == tf.int16 else ids
 

@@ -100,7 +100,7 @@ def _input(argument: str, value: Any, indices: bool = False) -> Any:
 
 
 def _inputs(argument: str, values: Any, indices: bool = False) -> list[Any]:
-    _api.check_is_list(argument, values)
+    values = _api.as_list(values, argument)
     return [_input(f"{argument}[{i}]", value, indices) for i, value in enumerate(values)]
 
 
@@ -228,8 +228,7 @@ class DynamicStitch(_OpLayer):
         self.size = None if size is None else _count("size", size)
 
     def __call__(self, indices: Any, data: Any, size: Any = None, **kwargs: Any) -> Any:
-        for argument, values in (("indices", indices), ("data", data)):
-            _api.check_is_list(argument, values)
+        indices, data = _api.as_list(indices, "indices"), _api.as_list(data, "data")
         symbolic = _api.is_symbolic(*indices, *data, size)
         _refuse_variables(symbolic, indices=indices, data=data)
         if size is not None:
@@ -323,7 +322,7 @@ class ScatterNd(_OpLayer):
             return _api.scatter_nd(
                 indices, updates, shape, bad_indices_policy=self.bad_indices_policy
             )
-        indices = _api._as_indices(indices)
+        indices = _api._as_indices(indices, "indices")
         batch = tf.shape(updates, indices.dtype)[: self.batch_dims]
         known = updates.shape[: self.batch_dims]
         if known.is_fully_defined():
@@ -452,7 +451,7 @@ def _unique_rows(grad: Any, variable: Any) -> Any:
         return grad
     shape = tf.constant(variable.shape.as_list(), tf.int64)
     rows, values = raw_ops.MyGatherNdSparseGrad(
-        indices=_api._as_indices(grad.indices)[:, tf.newaxis],
+        indices=_api._as_indices(grad.indices, "indices")[:, tf.newaxis],
         grad=grad.values,
         num_rows=shape[0],
     )

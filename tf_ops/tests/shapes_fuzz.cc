@@ -61,6 +61,7 @@ void Gather(FuzzInput& input) {
   FUZZ_CHECK(MultiplyFits(space.batches, space.rows_per_batch, &product));
   FUZZ_CHECK(MultiplyFits(product, space.slice_elements, &product));
   FUZZ_CHECK(MultiplyFits(space.batches, space.tuples_per_batch, &product));
+  FUZZ_CHECK(BytesFit(space.slice_elements));
   FUZZ_CHECK(space.depth == indices.dim(indices.rank() - 1));
   // The last row is the sum of the last index of every dimension.
   if (space.rows_per_batch > 0) {
