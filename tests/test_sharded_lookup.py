@@ -299,7 +299,7 @@ Call = Callable[[], Any]
         pytest.param(
             lambda: tsg.sharded_lookup([TABLE, TABLE], [0.5]),
             TypeError,
-            "ids must be integers, got float32",
+            "ids must be integers of 8 to 64 bits, got float32",
             id="float-ids",
         ),
         pytest.param(
