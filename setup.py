@@ -18,7 +18,7 @@ from setuptools.errors import ExecError, PlatformError
 
 ROOT = Path(__file__).resolve().parent
 PACKAGE = "tf_stitch_gather"
-BUILT_FILES = ("libtf_stitch_gather.so", "_build_info.json")
+BUILT_FILES = ("libtf_stitch_gather.so", "libtf_stitch_gather_xla.so", "_build_info.json")
 
 # The distributions that bring a tensorflow package.
 TENSORFLOW_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu")

@@ -15,6 +15,7 @@ import tarfile
 import textwrap
 import venv
 import zipfile
+from concurrent import futures
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,7 @@ def test_build_info():
         "cxx_standard",
         "tensorflow",
         "version",
+        "xla",
     }
     assert info["version"] == tf_stitch_gather.__version__
     assert info["tensorflow"].split(".")[:2] == tf.__version__.split(".")[:2]
@@ -611,6 +613,24 @@ class TestIncrementalBuild:
         assert result.returncode != 0
         assert "tensorflow/core/framework/types.h: No such file" in result.stdout
 
+    @pytest.mark.skipif(shutil.which("flock") is None, reason="needs flock")
+    def test_of_two_at_once_one_waits(self, small_tree):
+        """The second finds all built, and says what it waited for."""
+        (small_tree / "tf_ops" / "tests" / "one_test.cc").write_text(
+            '#include "tf_ops/core/one.h"\n#include <unistd.h>\n'
+            "int main() { sleep(1); return One() - 1; }\n"
+        )
+        with futures.ThreadPoolExecutor(2) as pool:
+            calls = [
+                pool.submit(run_make, "core-test", cwd=small_tree, MAKE_HOLDS_LOCK="")
+                for _ in range(2)
+            ]
+            results = [call.result() for call in calls]
+        assert [result.returncode for result in results] == [0, 0], results
+        output = "".join(result.stdout for result in results)
+        assert output.count("CXX tf_ops/core/one.cc") == 1
+        assert output.count("Waiting for the make that builds in build") == 1
+
     def test_clean(self, small_tree):
         self.built(small_tree)
         assert run_make("clean", cwd=small_tree).returncode == 0
@@ -672,7 +692,12 @@ def test_wheel(tmp_path):
         f"tf_stitch_gather/cmake/{path.name}"
         for path in (ROOT / "python" / "tf_stitch_gather" / "cmake").glob("*.cmake")
     }
-    built = {"_build_info.json", "libtf_stitch_gather.so", "py.typed"}
+    built = {
+        "_build_info.json",
+        "libtf_stitch_gather.so",
+        "libtf_stitch_gather_xla.so",
+        "py.typed",
+    }
     assert package == sources | headers | cmake | {f"tf_stitch_gather/{name}" for name in built}
     assert {member.split("/")[0] for member in members} == {
         "tf_stitch_gather",

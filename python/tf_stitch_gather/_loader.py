@@ -27,7 +27,11 @@ OP_NAMES = (
 
 _PACKAGE = Path(__file__).resolve().parent
 _LIBRARY = _PACKAGE / "libtf_stitch_gather.so"
+_XLA_LIBRARY = _PACKAGE / "libtf_stitch_gather_xla.so"
 _BUILD_INFO = _PACKAGE / "_build_info.json"
+
+# Why the ops cannot be compiled by XLA; None where they can.
+_without_xla: str | None = "the op library is not loaded"
 
 
 def library_path() -> str:
@@ -52,23 +56,26 @@ def build_info() -> dict[str, Any]:
 
     >>> import tf_stitch_gather as sg
     >>> sorted(sg.build_info())
-    ['compiler', 'cuda', 'cxx11_abi', 'cxx_standard', 'tensorflow', 'version']
+    ['compiler', 'cuda', 'cxx11_abi', 'cxx_standard', 'tensorflow', 'version', 'xla']
 
     Returns:
       A `dict`: `version` of this package, `tensorflow` (the version built for), `compiler` (a
-      `dict` of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, and `cuda` (a `dict` of
-      `nvcc`, its version, and `architectures`; `None` in a build without GPU kernels).
+      `dict` of `id` and `version`), `cxx11_abi` (0 or 1), `cxx_standard`, `cuda` (a `dict` of
+      `nvcc`, its version, and `architectures`; `None` in a build without GPU kernels), and `xla` (a
+      `dict` of `loaded`, whether XLA can compile the ops in this process, and `reason`, a `str`
+      that says why not, or `None`).
 
     Raises:
       ImportError: if the library was not built.
     """
     try:
-        return json.loads(_BUILD_INFO.read_text("utf-8"))
+        info: dict[str, Any] = json.loads(_BUILD_INFO.read_text("utf-8"))
     except FileNotFoundError:
         raise ImportError(
             f"the op library of tf_stitch_gather was not built: {_BUILD_INFO} is missing. "
             f"Build it: {build_command()}"
         ) from None
+    return info | {"xla": {"loaded": _without_xla is None, "reason": _without_xla}}
 
 
 def load() -> types.ModuleType:
@@ -76,11 +83,19 @@ def load() -> types.ModuleType:
 
     The library is loaded unless its ops are registered already, be it through another copy of this
     package, another spelling of the library's path or `tf.load_library`: a second copy of the same
-    kernels would end the process.
+    kernels would end the process. The kernels for XLA, a library of their own, come with it if they
+    can be loaded.
 
     Raises:
       ImportError: if the library is missing, was built for another TensorFlow, or does not load.
     """
+    global _without_xla
+    ops = _load_ops()
+    _without_xla = _load_xla()
+    return ops
+
+
+def _load_ops() -> types.ModuleType:
     info = build_info()
     warn_without_gpu_kernels(info)
     if _minor(info["tensorflow"]) != _minor(tf.__version__):
@@ -105,13 +120,29 @@ def load() -> types.ModuleType:
             f"Build it: {build_command()}"
         )
     try:
-        return tf.load_op_library(path)
+        module: types.ModuleType = tf.load_op_library(path)
     except (tf.errors.OpError, RuntimeError) as error:
         raise ImportError(
             f"the op library of tf_stitch_gather does not load: {error}. "
             f"It was built for TensorFlow {info['tensorflow']}; this is {tf.__version__}. "
             f"Build it again: {build_command()}"
         ) from error
+    return module
+
+
+def _load_xla() -> str | None:
+    """Loads the kernels for XLA; returns why that cannot be done, or None.
+
+    The library itself sees to it that kernels which are there already are not registered again.
+    """
+    path = _XLA_LIBRARY.resolve()
+    if not path.is_file():
+        return f"{path} is missing. Build it: {build_command()}"
+    try:
+        tf.load_library(str(path))
+    except (tf.errors.OpError, RuntimeError) as error:
+        return f"{path} does not load: {error}. Build it again: {build_command()}"
+    return None
 
 
 def warn_without_gpu_kernels(info: dict[str, Any]) -> None:
