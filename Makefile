@@ -316,8 +316,9 @@ models: library  ## Build, then run two models with the built-in ops and with th
 	@$(RUN_PYTHON) examples/mixture_of_experts.py $(ARGS)
 	@$(RUN_PYTHON) examples/beam_search.py $(ARGS)
 
+TEST_PATHS ?= tests
 test: library core-test  ## Build, then run every test (ARGS goes to pytest)
-	@$(RUN_PYTHON) -m pytest tests $(ARGS)
+	@$(RUN_PYTHON) -m pytest $(TEST_PATHS) $(ARGS)
 
 # What a sanitizer sees: the tests of the core and, where CCCL is found, of the device code on the host; with address
 # and undefined also the Python tests, for the kernels inside TensorFlow, where no sanitizer watches TensorFlow itself.
@@ -326,11 +327,11 @@ SANITIZED_TESTS := $(patsubst %,tests/test_%.py,concurrency dynamic_stitch error
 
 asan: $(ENVIRONMENT)  ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer (ARGS goes to pytest)
 	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 sanitized-gpu-test
-	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 test ARGS='$(or $(ARGS),-q $(SANITIZED_TESTS))'
+	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 test TEST_PATHS='$(SANITIZED_TESTS)' ARGS='$(ARGS)'
 
 ubsan: $(ENVIRONMENT)  ## Run the tests under UndefinedBehaviorSanitizer alone (ARGS goes to pytest)
 	@$(MAKE) --no-print-directory SANITIZE=undefined CUDA=0 sanitized-gpu-test
-	@$(MAKE) --no-print-directory SANITIZE=undefined CUDA=0 test ARGS='$(or $(ARGS),-q $(SANITIZED_TESTS))'
+	@$(MAKE) --no-print-directory SANITIZE=undefined CUDA=0 test TEST_PATHS='$(SANITIZED_TESTS)' ARGS='$(ARGS)'
 
 tsan: $(ENVIRONMENT)  ## Run the tests that do without TensorFlow under ThreadSanitizer
 	@$(MAKE) --no-print-directory SANITIZE=thread CUDA=0 core-test sanitized-gpu-test
