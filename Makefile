@@ -15,12 +15,59 @@ SHELL := /bin/bash
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
 
+BUILD := build
+GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+# Goals that do without TensorFlow, and of those the ones that build nothing here.
+WITHOUT_BUILD := help lint format compat
+WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test instructions fuzz asan ubsan tsan stress
+
+# ---------------------------------------------------------------- one make at a time
+
+# Two makes that build in one folder would read each other's half-written files, so the second one waits.
+ifeq (,$(MAKE_HOLDS_LOCK))
+ifneq (,$(filter-out $(WITHOUT_BUILD),$(GOALS)))
+LOCK := $(shell command -v flock)
+endif
+endif
+
+ifneq (,$(LOCK))
+LOCKED_MAKE = $(MAKE) --no-print-directory MAKE_HOLDS_LOCK=1 $(GOALS)
+.PHONY: $(GOALS)
+$(firstword $(GOALS)):
+	+@mkdir -p $(BUILD)
+	+@$(LOCK) -n -E 75 -o $(BUILD)/lock $(LOCKED_MAKE) || { \
+	  status=$$?; if [ $$status -ne 75 ]; then exit $$status; fi; \
+	  echo "Waiting for the make that builds in $(BUILD)" >&2; $(LOCK) -o $(BUILD)/lock $(LOCKED_MAKE); }
+$(wordlist 2,$(words $(GOALS)),$(GOALS)): $(firstword $(GOALS))
+	@:
+else
+
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 ifeq (,$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(JOBS)
 endif
 
-BUILD := build
+# ---------------------------------------------------------------- sanitizers
+
+# SANITIZE=address (with undefined), undefined or thread builds beside the ordinary files, and `test` then takes
+# the package from there.
+SANITIZE ?=
+SANITIZER_FLAGS_thread := -fsanitize=thread
+# A copy of no bytes may have no address, and Thrust binds a reference to none. A check of virtual tables would ask
+# for type information that TensorFlow's libraries do not export. With any check of null, g++ no longer takes the address
+# of a function for a constant, as Abseil's headers do.
+SANITIZER_FLAGS_undefined := -fsanitize=undefined -fno-sanitize-recover=all \
+  -fno-sanitize=nonnull-attribute,returns-nonnull-attribute,null,vptr
+SANITIZER_FLAGS_address := -fsanitize=address $(SANITIZER_FLAGS_undefined)
+SANITIZER_FLAGS := $(SANITIZER_FLAGS_$(SANITIZE))
+ifneq (,$(SANITIZE))
+ifeq (,$(SANITIZER_FLAGS))
+$(error SANITIZE=$(SANITIZE) is unknown: use address, undefined or thread)
+endif
+PACKAGE_DIR := $(BUILD)/sanitized/$(SANITIZE)/tf_stitch_gather
+SANITIZED := -$(SANITIZE)
+endif
+
 PACKAGE_DIR ?= python/tf_stitch_gather
 LIBRARY := $(PACKAGE_DIR)/libtf_stitch_gather.so
 BUILD_INFO := $(PACKAGE_DIR)/_build_info.json
@@ -58,9 +105,7 @@ $(VENV)/.stamp: pyproject.toml tools/install_packages.py
 
 # ---------------------------------------------------------------- TensorFlow
 
-# Goals that do without TensorFlow; every other goal reads its flags first.
-GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
-ifneq (,$(filter-out help clean core-test lint format,$(GOALS)))
+ifneq (,$(filter-out $(WITHOUT_TENSORFLOW),$(GOALS)))
 include $(BUILD)/tf_flags.mk
 endif
 TF_ABI ?= 1
@@ -76,21 +121,22 @@ $(BUILD)/tf_flags.mk: $(ENVIRONMENT) FORCE
 
 WERROR ?= -Werror
 # NDEBUG as in TensorFlow itself: without it, the DCHECKs of its headers would end the process.
-CXXFLAGS := -O3 -DNDEBUG -fPIC -fvisibility=hidden -Wall -Wextra
+CXXFLAGS := $(if $(SANITIZE),-O1 -g1 -fno-omit-frame-pointer $(SANITIZER_FLAGS),-O3) -DNDEBUG -fPIC \
+  -fvisibility=hidden -Wall -Wextra
 CPPFLAGS := -I.
 CORE_FLAGS := $(CXXFLAGS) -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) $(EXTRA_CXXFLAGS)
 TF_FLAGS := $(CXXFLAGS) -std=$(TF_CXX_STD) $(TF_DEFINES) $(EXTRA_CXXFLAGS)
 EXPORTS := tools/exports.map
 LDFLAGS := -Wl,--no-undefined -Wl,-z,relro,-z,now -Wl,--as-needed \
-  -Wl,--version-script=$(EXPORTS) $(EXTRA_LDFLAGS)
-TEST_LDFLAGS := -pthread $(EXTRA_LDFLAGS)
+  -Wl,--version-script=$(EXPORTS) $(SANITIZER_FLAGS) $(EXTRA_LDFLAGS)
+TEST_LDFLAGS := -pthread $(SANITIZER_FLAGS) $(EXTRA_LDFLAGS)
 DEPFLAGS = -MMD -MP -MF $(@:.o=.d)
 
 # ---------------------------------------------------------------- CUDA
 
 CUDA ?= auto
 CUDA_MODE := $(or $(patsubst 1,on,$(patsubst 0,off,$(CUDA))),auto)
-ifneq (,$(filter-out help clean core-test lint format,$(GOALS)))
+ifneq (,$(filter-out $(WITHOUT_TENSORFLOW),$(GOALS)))
 include $(BUILD)/cuda_flags.mk
 endif
 
@@ -114,11 +160,11 @@ endif
 # ---------------------------------------------------------------- objects
 
 # core and cpu know nothing of TensorFlow; their objects serve every TensorFlow of one ABI.
-CORE_BUILD := $(BUILD)/core-abi$(TF_ABI)
-TF_BUILD := $(BUILD)/tensorflow-$(TF_VERSION)-abi$(TF_ABI)
+CORE_BUILD := $(BUILD)/core-abi$(TF_ABI)$(SANITIZED)
+TF_BUILD := $(BUILD)/tensorflow-$(TF_VERSION)-abi$(TF_ABI)$(SANITIZED)
 
 CORE_SOURCES := $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc)
-TF_SOURCES := $(filter-out $(if $(NVCC),,$(CUDA_TF_SOURCES)),$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc))
+TF_SOURCES := $(filter-out $(if $(NVCC),,$(CUDA_TF_SOURCES)),$(wildcard tf_ops/ops/*.cc tf_ops/kernels/*.cc tf_ops/grappler/*.cc))
 GPU_TEST_SOURCES := $(wildcard tf_ops/tests/*_gpu_test.cc)
 TEST_SOURCES := $(filter-out $(GPU_TEST_SOURCES),$(wildcard tf_ops/tests/*_test.cc))
 CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(CORE_BUILD)/%.o)
@@ -128,7 +174,7 @@ XLA_OBJECTS := $(XLA_SOURCES:%.cc=$(TF_BUILD)/%.o)
 TEST_OBJECTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TESTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%)
 
-ifeq (,$(filter-out help clean lint format,$(GOALS)))
+ifeq (,$(filter-out $(WITHOUT_BUILD) clean,$(GOALS)))
 else ifeq (,$(shell command -v $(firstword $(CXX))))
 $(error no C++ compiler: '$(CXX)' is not on PATH. Install one (Debian, Ubuntu: apt-get install g++))
 else
@@ -190,6 +236,15 @@ $(BUILD_INFO): $(LIBRARY) tools/build_info.py python/tf_stitch_gather/_version.p
 	  --cxx11-abi '$(TF_ABI)' --tensorflow '$(TF_VERSION)' \
 	  --nvcc '$(NVCC_VERSION)' --cuda-architectures '$(CUDA_ARCHITECTURES)'
 
+# Another place than the sources' gets them, too.
+ifneq (,$(SANITIZE))
+PACKAGE_FILES := $(patsubst python/tf_stitch_gather/%,$(PACKAGE_DIR)/%,$(wildcard python/tf_stitch_gather/*.py \
+  python/tf_stitch_gather/cmake/*))
+$(PACKAGE_FILES): $(PACKAGE_DIR)/%: python/tf_stitch_gather/%
+	@mkdir -p $(@D)
+	@cp $< $@
+endif
+
 # A library of its own, as it needs libtensorflow_cc, which C, Go or Rust programs may not have. It brings its own
 # copy of the core; the ops are those of the first library.
 XLA_LINK_OBJECTS := $(XLA_OBJECTS) $(TF_BUILD)/tf_ops/ops/convert.o $(filter $(CORE_BUILD)/tf_ops/core/%,$(CORE_OBJECTS))
@@ -238,37 +293,142 @@ $(EXAMPLES)/c_api: examples/cc/c_api.c $(TF_BUILD)/flags.txt
 
 # ---------------------------------------------------------------- goals
 
-RUN_PYTHON = PYTHONPATH=python $(PYTHON)
+RUN_PYTHON = $(PRELOAD_$(SANITIZE)) PYTHONPATH=$(patsubst %/,%,$(dir $(PACKAGE_DIR))) $(PYTHON)
+# The interpreter is not built for the sanitizer, so that it has to be there first. TensorFlow and Python keep memory
+# until the end, and TensorFlow's libraries define names twice: both are theirs.
+PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
+  ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0:allocator_may_return_null=1 \
+  UBSAN_OPTIONS=print_stacktrace=1
 CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+# What compiles without TensorFlow and CCCL; .clang-tidy says what is looked for.
+TIDY_FILES = $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc tf_ops/tests/gather_scatter_test.cc)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo test core-test gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo models test asan ubsan tsan fuzz stress compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
-library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS)  ## Build the op libraries in place (the default)
+library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
 
 demo: library  ## Build, then train the same model with the built-in ops and with these
 	@$(RUN_PYTHON) examples/demo.py $(ARGS)
 
+models: library  ## Build, then run two models with the built-in ops and with these; draws pictures
+	@$(RUN_PYTHON) examples/mixture_of_experts.py $(ARGS)
+	@$(RUN_PYTHON) examples/beam_search.py $(ARGS)
+
+TEST_PATHS ?= tests
 test: library core-test  ## Build, then run every test (ARGS goes to pytest)
-	@$(RUN_PYTHON) -m pytest tests $(ARGS)
+	@$(RUN_PYTHON) -m pytest $(TEST_PATHS) $(ARGS)
+
+# What a sanitizer sees: the tests of the core and, where CCCL is found, of the device code on the host; with address
+# and undefined also the Python tests, for the kernels inside TensorFlow, where no sanitizer watches TensorFlow itself.
+SANITIZED_TESTS := $(patsubst %,tests/test_%.py,concurrency dynamic_stitch errors gather_nd hostile properties raw_ops \
+  scatter_nd)
+
+asan: $(ENVIRONMENT)  ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer (ARGS goes to pytest)
+	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 sanitized-gpu-test
+	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 test TEST_PATHS='$(SANITIZED_TESTS)' ARGS='$(ARGS)'
+
+ubsan: $(ENVIRONMENT)  ## Run the tests under UndefinedBehaviorSanitizer alone (ARGS goes to pytest)
+	@$(MAKE) --no-print-directory SANITIZE=undefined CUDA=0 sanitized-gpu-test
+	@$(MAKE) --no-print-directory SANITIZE=undefined CUDA=0 test TEST_PATHS='$(SANITIZED_TESTS)' ARGS='$(ARGS)'
+
+tsan: $(ENVIRONMENT)  ## Run the tests that do without TensorFlow under ThreadSanitizer
+	@$(MAKE) --no-print-directory SANITIZE=thread CUDA=0 core-test sanitized-gpu-test
+
+sanitized-gpu-test: $(if $(CCCL_INCLUDE),gpu-test)
+	@$(if $(CCCL_INCLUDE),:,echo "No CCCL headers: the device code is left out")
+
+compat: $(ENVIRONMENT)  ## Build and test with every supported TensorFlow and Python, and print a matrix (ARGS)
+	@$(PYTHON) tools/compat.py $(ARGS)
 
 $(TESTS): %: %.o $(CORE_OBJECTS)
 	@echo "LINK $@"
 	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
 
-core-test: $(TESTS)  ## Build and run the tests of the core, without TensorFlow
-	@set -e; for program in $^; do echo "RUN $$program"; $$program; done
+core-test: $(TESTS) fuzz-replay  ## Build and run the tests of the core, without TensorFlow
+	@set -e; for program in $(TESTS); do echo "RUN $$program"; $$program; done
+
+CORE_LOOPS := $(CORE_BUILD)/tf_ops/tests/core_loops
+$(CORE_LOOPS).o: $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CXX $<"
+	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+$(CORE_LOOPS): %: %.o $(CORE_OBJECTS)
+	@echo "LINK $@"
+	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
+
+-include $(CORE_LOOPS).d
+
+instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the core loops against their budgets (ARGS=--update)
+	@$(PYTHON) benchmarks/instructions.py $< $(ARGS)
+
+# ---------------------------------------------------------------- fuzzing
+
+# The same targets in two ways: with libFuzzer, and with any compiler on the inputs that are kept (those that once
+# found something among them) and on some random ones.
+FUZZ_SOURCES := $(wildcard tf_ops/tests/*_fuzz.cc)
+CORPUS := tf_ops/tests/corpus
+REPLAYS := $(FUZZ_SOURCES:%.cc=$(CORE_BUILD)/%)
+REPLAY_OBJECTS := $(REPLAYS:%=%.o) $(if $(REPLAYS),$(CORE_BUILD)/tf_ops/tests/fuzz_replay.o)
+REPLAY_INPUTS ?= 2000
+
+$(REPLAY_OBJECTS): $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CXX $<"
+	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+$(REPLAYS): %: %.o $(CORE_BUILD)/tf_ops/tests/fuzz_replay.o $(CORE_OBJECTS)
+	@echo "LINK $@"
+	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
+
+.PHONY: fuzz-replay
+fuzz-replay: $(REPLAYS)
+	@set -e; for program in $^; do echo "RUN $$program"; \
+	  $$program --random $(REPLAY_INPUTS) $(CORPUS)/$$(basename $$program); done
+
+FUZZ_CXX ?= clang++
+FUZZ_BUILD := $(BUILD)/fuzz
+FUZZERS := $(FUZZ_SOURCES:tf_ops/tests/%.cc=$(FUZZ_BUILD)/%)
+FUZZ_OBJECTS := $(patsubst %.cc,$(FUZZ_BUILD)/%.o,$(FUZZ_SOURCES) $(CORE_SOURCES))
+FUZZ_FLAGS := -O1 -g1 -std=c++17 -Wall -Wextra -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
+  -fno-sanitize=nonnull-attribute -fno-sanitize-recover=all
+# SECONDS for each target, on inputs that are kept from run to run in build/fuzz; or RUNS inputs, the same each time.
+FUZZ_SECONDS = $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+RUNS ?=
+
+$(FUZZ_BUILD)/flags.txt: FORCE
+	@if ! command -v $(FUZZ_CXX) >/dev/null; then \
+	  echo "error: no $(FUZZ_CXX): libFuzzer comes with clang (Debian, Ubuntu: apt-get install clang)" >&2; exit 1; fi
+	$(call write_if_changed,$(FUZZ_CXX) $(FUZZ_FLAGS))
+
+$(FUZZ_OBJECTS): $(FUZZ_BUILD)/%.o: %.cc $(FUZZ_BUILD)/flags.txt
+	@mkdir -p $(@D)
+	@echo "CLANG $<"
+	@$(FUZZ_CXX) $(CPPFLAGS) $(FUZZ_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
+
+$(FUZZERS): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/tf_ops/tests/%.o $(patsubst %.cc,$(FUZZ_BUILD)/%.o,$(CORE_SOURCES))
+	@echo "LINK $@"
+	@$(FUZZ_CXX) $(FUZZ_FLAGS) $^ -pthread -o $@
+
+-include $(FUZZ_OBJECTS:.o=.d) $(REPLAY_OBJECTS:.o=.d)
+
+fuzz: $(FUZZERS)  ## Fuzz the core for SECONDS=60 a target, or with RUNS=N inputs that are the same each time
+	@set -e; for program in $^; do name=$$(basename $$program); kept=$(FUZZ_BUILD)/$(if $(RUNS),runs,kept)/$$name; \
+	  echo "FUZZ $$name"; $(if $(RUNS),rm -rf $$kept;) mkdir -p $$kept; \
+	  $$program $(if $(RUNS),-seed=1 -runs=$(RUNS),-max_total_time=$(FUZZ_SECONDS)) -max_len=600 -timeout=20 \
+	    -dict=tf_ops/tests/fuzz.dict -print_final_stats=1 -verbosity=0 \
+	    -artifact_prefix=$(FUZZ_BUILD)/$$name-crash- -print_funcs=0 $$kept $(CORPUS)/$$name > $(FUZZ_BUILD)/$$name.log 2>&1 || { \
+	    tail -n 60 $(FUZZ_BUILD)/$$name.log; \
+	    echo "error: $$name failed: put its input into $(CORPUS)/$$name once that is mended" >&2; exit 1; }; \
+	  sed -n 's/^stat::number_of_executed_units: */  inputs: /p' $(FUZZ_BUILD)/$$name.log; done
 
 # ---------------------------------------------------------------- device code without a GPU, and with one
 
 # The device sources, compiled for the host against Thrust's OMP back end, with a sanitizer or without.
-SANITIZE ?=
-SANITIZER_FLAGS_thread := -fsanitize=thread
-# A copy of no bytes may have no address, and Thrust binds a reference to none.
-SANITIZER_FLAGS_address := -fsanitize=address,undefined -fno-sanitize=nonnull-attribute,null -fno-sanitize-recover=all
-HOST_GPU_BUILD := $(BUILD)/gpu-on-host$(addprefix -,$(SANITIZE))-abi$(TF_ABI)
-HOST_GPU_FLAGS := -O2 -g1 -fPIC -fvisibility=hidden -fopenmp -std=c++17 -Wall -Wextra $(SANITIZER_FLAGS_$(SANITIZE)) \
+HOST_GPU_BUILD := $(BUILD)/gpu-on-host-abi$(TF_ABI)$(SANITIZED)
+HOST_GPU_FLAGS := -O2 -g1 -fPIC -fvisibility=hidden -fopenmp -std=c++17 -Wall -Wextra $(SANITIZER_FLAGS) \
   -D_GLIBCXX_USE_CXX11_ABI=$(TF_ABI) -DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_OMP -isystem $(CCCL_INCLUDE)
 HOST_GPU_OBJECTS := $(CUDA_SOURCES:%.cc=$(HOST_GPU_BUILD)/%.o)
 HOST_GPU_CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(HOST_GPU_BUILD)/%.o)
@@ -286,7 +446,7 @@ $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS) $(HOST_GPU_TEST_OBJECTS): $(HOST_GP
 
 $(HOST_GPU_TESTS): %: %.o $(HOST_GPU_OBJECTS) $(HOST_GPU_CORE_OBJECTS)
 	@echo "LINK $@"
-	@$(CXX) $(SANITIZER_FLAGS_$(SANITIZE)) -fopenmp $^ $(TEST_LDFLAGS) -o $@
+	@$(CXX) -fopenmp $^ $(TEST_LDFLAGS) -o $@
 
 -include $(HOST_GPU_OBJECTS:.o=.d) $(HOST_GPU_CORE_OBJECTS:.o=.d) $(HOST_GPU_TEST_OBJECTS:.o=.d)
 
@@ -326,6 +486,9 @@ $(GPU_BENCH): benchmarks/gpu/gpu_bench.cu.cc $(CUDA_OBJECTS) $(CORE_OBJECTS) $(C
 gpu-bench: $(GPU_BENCH)  ## Check and time the device code on a GPU; without one, build the program
 	@$(GPU_BENCH) $(ARGS)
 
+stress: library  ## Build, then run the long load tests: many threads, many calls, flat memory (ARGS goes to pytest)
+	@STRESS=1 $(RUN_PYTHON) -m pytest tests/test_stress.py $(ARGS)
+
 bench: library  ## Build, then run the benchmarks (ARGS goes to them)
 	@$(RUN_PYTHON) benchmarks/run.py $(ARGS)
 
@@ -340,6 +503,8 @@ lint: $(ENVIRONMENT)  ## Check style and types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@$(TOOL_PATH) clang-format --dry-run -Werror $(CXX_FILES)
+	@found=$$($(TOOL_PATH) clang-tidy --quiet $(TIDY_FILES) -- -I. -std=c++17 -DNDEBUG 2>&1) || { \
+	  echo "$$found" | grep -v '^\[[0-9]*/\|generated\.$$\|^Suppressed\|^Use -header'; exit 1; }
 
 format: $(ENVIRONMENT)  ## Put every file into the project's style
 	@$(PYTHON) -m ruff check --fix .
@@ -356,4 +521,6 @@ clean:  ## Remove everything that was built, but not .venv
 
 help:  ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*##  */\1\t/p;s/^\([a-z-]*\):  *## */\1\t/p' $(MAKEFILE_LIST) | sort -u | \
-	  while IFS=$$'\t' read -r goal text; do printf '  %-10s %s\n' "$$goal" "$$text"; done
+	  while IFS=$$'\t' read -r goal text; do printf '  %-15s %s\n' "$$goal" "$$text"; done
+
+endif

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -35,6 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, help="seed of the rng fixture; without it, one made from the test's id"
     )
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test does not place itself runs on the CPU, on a machine with a GPU, too."""
+    if request.node.path.name == "test_gpu.py":
+        yield
+    else:
+        with tf.device("CPU:0"):
+            yield
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def gather_nd(
 
 
 def _is_small_float(dtype: np.dtype) -> bool:
-    return dtype.name in ("float16", "bfloat16") or dtype.name.startswith("float8")
+    return dtype.name in ("float16", "bfloat16") or dtype.name.startswith(("float8", "float4"))
 
 
 def scatter_nd(
@@ -132,7 +132,7 @@ def scatter_nd(
     """
     indices, updates = np.asarray(indices), np.asarray(updates)
     dtype = updates.dtype
-    narrow_int = dtype.name in ("int4", "uint4")
+    narrow_int = dtype.name in ("int4", "uint4", "int2", "uint2")
     if _is_small_float(dtype):
         out = np.zeros(tuple(shape), np.float32)
         updates = updates.astype(np.float32)
@@ -148,7 +148,7 @@ def scatter_nd(
         elif not ignore:
             raise BadIndexError(position, tuple(int(v) for v in indices[position]))
     if narrow_int:
-        bits = 4
+        bits = int(dtype.name[-1])
         low = 0 if dtype.name.startswith("u") else -(1 << (bits - 1))
         out = (out - low) % (1 << bits) + low
     return out.astype(dtype)

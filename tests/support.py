@@ -36,11 +36,13 @@ FIXED_WIDTH = tuple(getattr(dtypes, n) for n in _FIXED_WIDTH_NAMES if hasattr(dt
 ALL_TYPES = (*FIXED_WIDTH, tf.string)
 #: Types whose scatter sum is taken in float32 and rounded once.
 SMALL_FLOATS = tuple(
-    t for t in FIXED_WIDTH if t.name in ("float16", "bfloat16") or t.name.startswith("float8")
+    t
+    for t in FIXED_WIDTH
+    if t.name in ("float16", "bfloat16") or t.name.startswith(("float8", "float4"))
 )
 #: Types that scatter_nd adds.
 ADDABLE = (
-    *(t for t in FIXED_WIDTH if t.name in (*_INTEGERS, "int4", "uint4")),
+    *(t for t in FIXED_WIDTH if t.name in (*_INTEGERS, "int4", "uint4", "int2", "uint2")),
     *(tf.float32, tf.float64, tf.complex64, tf.complex128, tf.bool, tf.string),
     *SMALL_FLOATS,
 )
@@ -262,6 +264,8 @@ def zeros_untouched(shape: Sequence[int]) -> tuple[np.ndarray, tf.Tensor]:
 def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None) -> str:
     """Runs Python source, or a file, in a new process that finds the package; returns its output.
 
+    The process sees no GPU.
+
     Raises:
       AssertionError: the process failed; the message holds the end of its output.
     """
@@ -269,7 +273,8 @@ def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None
 
     home = str(Path(tf_stitch_gather.__file__).resolve().parent.parent)
     paths = [home, str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")]
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", **(env or {}))
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    environment = {**os.environ, **quiet, **(env or {})}
     environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
     command = [sys.executable]
     command += [str(source)] if isinstance(source, Path) else ["-c", source]
@@ -284,3 +289,23 @@ def run_python(source: str | Path, *args: str, env: dict[str, str] | None = None
 def child(source: str | Path, *args: str, env: dict[str, str] | None = None) -> str:
     """The last line that ``run_python`` prints."""
     return run_python(source, *args, env=env).strip().splitlines()[-1]
+
+
+def run_page(page: Path) -> None:
+    """Runs the examples of a page in turn: Python as it is, shell lines of our command."""
+    from tf_stitch_gather import _cli
+
+    text = page.read_text("utf-8")
+    blocks = list(re.finditer(r"^```(python|sh)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert blocks, f"{page} has no example"
+    for block in blocks:
+        language, code = block.groups()
+        if language == "python":
+            # Padded, so that a traceback shows the lines of the page.
+            lines = text.count("\n", 0, block.start(2))
+            exec(compile("\n" * lines + code, str(page), "exec"), {"__name__": page.stem})
+            continue
+        for line in code.splitlines():
+            program, *arguments = line.split()
+            assert program == "tf-stitch-gather", line
+            assert _cli.main(arguments) == 0, line

@@ -75,8 +75,13 @@ def test_many_threads_call_eagerly_and_take_gradients():
 
 def run_threads(work, count):
     """Runs ``work(0) ... work(count - 1)`` at once, and raises what one of them raised."""
+
+    def on_the_cpu(seed):  # A device is chosen for one thread.
+        with tf.device("CPU:0"):
+            work(seed)
+
     with futures.ThreadPoolExecutor(count) as pool:
-        for done in [pool.submit(work, k) for k in range(count)]:
+        for done in [pool.submit(on_the_cpu, k) for k in range(count)]:
             done.result()
 
 

@@ -11,20 +11,38 @@ import tensorflow as tf
 import tf_stitch_gather as tsg
 
 FUNCTIONS = {
-    **{name: getattr(tsg, name) for name in ("dynamic_stitch", "gather_nd", "scatter_nd")},
+    **{
+        name: getattr(tsg, name)
+        for name in (
+            "check_cluster",
+            "drop_in",
+            "dynamic_stitch",
+            "gather_nd",
+            "scatter_nd",
+            "sharded_lookup",
+        )
+    },
+    **{
+        f"rewrite.{name}": getattr(tsg.rewrite, name)
+        for name in tsg.rewrite.__all__
+        if inspect.isfunction(getattr(tsg.rewrite, name))
+    },
     **{
         f"raw_ops.{name}": function
         for name, function in inspect.getmembers(tsg.raw_ops, inspect.isfunction)
         if name.startswith("My")
     },
 }
+CLASSES = {f"keras.{name}": getattr(tsg.keras, name) for name in tsg.keras.__all__}
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
 def test_examples(name):
     names = {"tf": tf, "np": np, "tf_stitch_gather": tsg, "tsg": tsg}
-    tests = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs=names)
+    tests = doctest.DocTestFinder(recurse=False).find(
+        {**FUNCTIONS, **CLASSES}[name], name, globs=names
+    )
     assert sum(len(t.examples) for t in tests) >= 1, f"{name} has no example"
     for test in tests:
         report: list[str] = []
@@ -35,10 +53,21 @@ def test_examples(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_docstring_names_each_argument(name):
     text = inspect.getdoc(FUNCTIONS[name])
-    for section in ("Args:", "Returns:"):
+    sections = (
+        ("Args:", "Returns:") if inspect.signature(FUNCTIONS[name]).parameters else ("Returns:",)
+    )
+    for section in sections:
         assert section in text
     missing = [p for p in inspect.signature(FUNCTIONS[name]).parameters if f"\n  {p}:" not in text]
     assert not missing
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_docstring_names_each_argument_of_a_class(name):
+    text = inspect.getdoc(CLASSES[name])
+    parameters = inspect.signature(CLASSES[name].__init__).parameters.values()
+    shown = [f"**{p.name}" if p.kind == p.VAR_KEYWORD else p.name for p in parameters]
+    assert [name for name in shown[1:] if f"\n  {name}:" not in text] == []
 
 
 def test_signatures_follow_tensorflow():

@@ -387,7 +387,31 @@ class TestStitchLists:
         with fails("indices", kinds=(TypeError, ValueError)):
             tsg.dynamic_stitch(tf.constant([0, 1]), [tf.constant([1.0, 2.0])])
         with fails("data", kinds=(TypeError, ValueError)):
-            tsg.dynamic_stitch([[0], [1]], tf.constant([[1.0], [2.0]]))
+            tsg.dynamic_stitch([[0], [1]], tf.constant(1.0))
+
+    @pytest.mark.parametrize("make", [tf.constant, np.array], ids=["eager tensor", "array"])
+    def test_rows_in_place_of_lists(self, make):
+        indices, data = make([[0, 2], [1, 0]]), make([[1.0, 2.0], [3.0, 4.0]])
+        want = tf.dynamic_stitch(list(indices), list(data))
+        support.same(tsg.dynamic_stitch(indices, data), want)
+        support.same(tsg.dynamic_stitch(list(indices), data), want)
+        support.same(tsg.dynamic_stitch(indices, list(data), size=3), want)
+
+    @in_each_mode
+    @pytest.mark.parametrize(
+        ("indices", "data", "words"),
+        [
+            ([], [], "indices must hold at least 1 tensor"),
+            ([[0]], [], "data must hold at least 1 tensor"),
+            ([[0], [1]], [[1.0]], "the same length, got 2 and 1"),
+            ([[0], [1.5]], [[1.0], [2.0]], "indices[1] must be integers"),
+            ([[True], [1]], [[1.0], [2.0]], "indices[0] must be integers"),
+        ],
+        ids=["no parts", "no data", "unequal", "float indices", "boolean indices"],
+    )
+    def test_message_names_the_argument(self, indices, data, words, mode):
+        with fails(words, kinds=(TypeError, ValueError)):
+            call(mode, lambda: tsg.dynamic_stitch(indices, data))
 
     @in_each_mode
     def test_mixed_types(self, mode):
@@ -480,6 +504,14 @@ class TestPolicy:
         message = str(info.value)
         # In a function the text begins with the user's code.
         assert len(message) < LIMIT + (1500 if mode == "function" else 0), message
+
+    @pytest.mark.parametrize("fn", CALLS, ids=IDS)
+    def test_bytes_that_are_no_text_do_not_cut_the_message(self, fn):
+        with fails("'ERR\\x00\\xc3\\xa9' is not one of", "'IGNORE'", kinds=INVALID):
+            fn("ERR\0é")
+        with fails("x...' is not one of", kinds=INVALID) as info:
+            fn("x" * 100_000)
+        assert len(str(info.value)) < LIMIT
 
     @in_each_mode
     @pytest.mark.parametrize("policy", ["", "DEFAULT", "ERROR"])
@@ -670,6 +702,34 @@ class TestArguments:
     def test_nonsense_is_an_argument_error(self, fn, mode):
         with pytest.raises(support.ARGUMENT_ERRORS):
             call(mode, fn)
+
+    @in_each_mode
+    @pytest.mark.parametrize("value", [1.5, True, "a"], ids=["float", "bool", "string"])
+    def test_message_names_what_is_no_integer(self, value, mode):
+        dtype = tf.constant(value).dtype.name
+        for argument, fn in (
+            ("size", lambda: tsg.dynamic_stitch([[0]], [[1.0]], size=value)),
+            ("indices[0]", lambda: tsg.dynamic_stitch([[value]], [[1.0]])),
+            ("indices", lambda: tsg.gather_nd([1.0], [[value]])),
+            ("indices", lambda: tsg.scatter_nd([[value]], [1.0], [1])),
+            ("shape", lambda: tsg.scatter_nd([[0]], [1.0], [value])),
+        ):
+            with fails(
+                f"{argument} must be integers of 8 to 64 bits, got {dtype}", kinds=TypeError
+            ):
+                call(mode, fn)
+
+    @in_each_mode
+    def test_an_index_beyond_int64_does_not_turn_negative(self, mode):
+        huge = tf.constant([2**64 - 1], tf.uint64)
+        with fails("[9223372036854775807] does not index", kinds=INVALID):
+            call(mode, lambda i: tsg.gather_nd([1.0], i), huge)
+        with fails("[9223372036854775807] does not index", kinds=INVALID):
+            call(mode, lambda i: tsg.scatter_nd(i[:, None], [1.0], [1]), huge)
+        with fails("indices[0][0] = 9223372036854775807 is out of range", kinds=INVALID):
+            call(mode, lambda i: tsg.dynamic_stitch([i], [[1.0]], size=1), huge)
+        with fails("[1099511627776] does not index", kinds=INVALID):
+            call(mode, lambda i: tsg.gather_nd([1.0], i), tf.constant([2**40], tf.uint64))
 
     def test_a_shape_whose_product_overflows(self):
         with pytest.raises((*support.ARGUMENT_ERRORS, tf.errors.ResourceExhaustedError)):

@@ -35,7 +35,7 @@ on_device = pytest.mark.skipif(bool(SKIP), reason=SKIP)
 
 ADDABLE = tuple(t for t in support.ADDABLE if t != tf.string)
 #: Sums of these are exact in any order for small whole numbers.
-EXACT = tuple(t for t in ADDABLE if not t.name.startswith("float8"))
+EXACT = tuple(t for t in ADDABLE if not t.name.startswith(("float8", "float4")))
 
 #: The attribute of each op that is the type of its data, and the types a GPU has kernels for.
 DATA_TYPES = {

@@ -190,7 +190,13 @@ LOAD = """
 
     import tensorflow as tf
 
-    import tf_stitch_gather
+    try:
+        tf.saved_model.load(sys.argv[1])
+    except RuntimeError as error:
+        assert "Op type not registered 'My" in str(error), error
+    else:
+        raise AssertionError("the library was loaded before its import")
+    import tf_stitch_gather  # One import mends it.
 
     module = tf.saved_model.load(sys.argv[1])
     x = tf.ones([2, 2])

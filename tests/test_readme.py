@@ -1,4 +1,4 @@
-"""The README is true: its examples run, and the files, targets and functions it names are there."""
+"""The README and docs/ are true: their examples run, and what the README names is there."""
 
 from __future__ import annotations
 
@@ -14,14 +14,22 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def python_examples() -> list[pytest.param]:
-    """The fenced blocks of Python, each with the line of the README where its code begins."""
+def python_examples(page: Path) -> list[pytest.param]:
+    """The fenced blocks of Python, each with its page and the line where its code begins."""
+    text = page.read_text("utf-8")
     return [
         pytest.param(
-            match["code"], line := README.count("\n", 0, match.start("code")), id=f"line{line + 1}"
+            match["code"],
+            page,
+            line := text.count("\n", 0, match.start("code")),
+            id=f"{page.stem}-line{line + 1}",
         )
-        for match in re.finditer(r"^```python\n(?P<code>.*?)^```$", README, re.M | re.S)
+        for match in re.finditer(r"^```python\n(?P<code>.*?)^```$", text, re.M | re.S)
     ]
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = [example for page in PAGES for example in python_examples(page)]
 
 
 def section(title: str) -> str:
@@ -38,14 +46,14 @@ def first_cells(table: str) -> list[str]:
     return [row.split("|")[1].strip() for row in rows[2:]]
 
 
-@pytest.mark.parametrize(("code", "line"), python_examples())
-def test_example_runs(code: str, line: int) -> None:
-    globals_: dict[str, object] = {"__name__": "readme"}
+@pytest.mark.parametrize(("code", "page", "line"), EXAMPLES)
+def test_example_runs(code: str, page: Path, line: int) -> None:
+    globals_: dict[str, object] = {"__name__": page.stem}
     if ">>>" not in code:
-        # Padded, so that a traceback shows the lines of the README.
-        exec(compile("\n" * line + code, str(ROOT / "README.md"), "exec"), globals_)
+        # Padded, so that a traceback shows the lines of the page.
+        exec(compile("\n" * line + code, str(page), "exec"), globals_)
         return
-    example = doctest.DocTestParser().get_doctest(code, globals_, "README.md", "README.md", line)
+    example = doctest.DocTestParser().get_doctest(code, globals_, page.name, str(page), line)
     output: list[str] = []
     result = doctest.DocTestRunner().run(example, out=output.append)
     assert result.attempted > 0
@@ -53,10 +61,16 @@ def test_example_runs(code: str, line: int) -> None:
 
 
 def test_both_kinds_of_example_are_found() -> None:
-    examples = [parameter.values[0] for parameter in python_examples()]
+    examples = [parameter.values[0] for parameter in EXAMPLES]
     assert any(">>>" in code for code in examples)
     assert any(">>>" not in code for code in examples)
-    assert len(examples) == README.count("```python")
+    assert len(examples) == sum(page.read_text("utf-8").count("```python") for page in PAGES)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +85,9 @@ def test_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf-8"), re.M)
 
 
-@pytest.mark.parametrize("function", ["dynamic_stitch", "gather_nd", "scatter_nd"])
+@pytest.mark.parametrize(
+    "function", ["check_cluster", "dynamic_stitch", "gather_nd", "scatter_nd", "sharded_lookup"]
+)
 def test_signature_is_the_one_shown(function: str) -> None:
     shown = re.search(rf"^\| `{function}(\(.*?\))`", section("Python API"), re.M)
     assert shown, f"the README shows no signature of {function}"

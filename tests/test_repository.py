@@ -73,6 +73,7 @@ def test_supported_tensorflow_is_the_same_everywhere():
     assert f"'tensorflow>={oldest},<{after}'" in flags
     assert f'SUPPORTED = "{oldest} to {newest}"' in flags
     assert f"OLDEST_TENSORFLOW = ({oldest.replace('.', ', ')})" in flags
+    assert f"NEWEST_TENSORFLOW = ({newest.replace('.', ', ')})" in flags
 
 
 def test_no_file_names_a_place_on_a_machine():
@@ -91,6 +92,7 @@ def test_no_file_names_a_place_on_a_machine():
         ("core", {"core"}),
         ("cpu", {"core", "cpu"}),
         ("ops", {"core", "ops", "tensorflow"}),
+        ("grappler", {"grappler", "tensorflow"}),
         ("gpu", {"core", "gpu"}),
         ("xla", {"core", "ops", "tensorflow", "xla"}),
         ("kernels", {"core", "cpu", "gpu", "kernels", "ops", "tensorflow"}),

@@ -72,6 +72,20 @@ def test_uninitialized_variable() -> None:
         np.testing.assert_array_equal(session.run(rows), TABLE[[1]])
 
 
+def test_a_resource_that_is_no_variable(table: tf.Variable) -> None:
+    def lookup(resource: tf.Tensor) -> tf.Tensor:
+        return tsg.raw_ops.MyResourceGatherNd(resource=resource, indices=[[0]], dtype=tf.float32)
+
+    hash_table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="resource is not a variable"):
+        lookup(hash_table.resource_handle)
+    handles = tf.stack([table.handle, table.handle])
+    # Some versions of TensorFlow see an empty one themselves.
+    for count, words in ((0, "handle"), (2, r"handle of one variable, got shape \[2\]")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            lookup(handles[:count])
+
+
 @pytest.mark.parametrize("tape_inside", [False, True], ids=["tape-outside", "tape-inside"])
 def test_sparse_gradient_in_a_function(table: tf.Variable, tape_inside: bool) -> None:
     indices = tf.constant([[3], [1], [3]])

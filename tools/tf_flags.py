@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 OLDEST_TENSORFLOW = (2, 18)
+NEWEST_TENSORFLOW = (2, 21)
 SUPPORTED = "2.18 to 2.21"
 INSTALL = f"{sys.executable} -m pip install 'tensorflow>=2.18,<2.22'"
 
@@ -75,7 +76,10 @@ def query_tensorflow() -> tuple[str, str, int, list[str], list[str]]:
             f"{sys.executable} cannot import its tensorflow ({lines[-1].strip()}): "
             f"install TensorFlow {SUPPORTED} again"
         )
-    return ast.literal_eval(answer.stdout.strip().splitlines()[-1])
+    facts: tuple[str, str, int, list[str], list[str]] = ast.literal_eval(
+        answer.stdout.strip().splitlines()[-1]
+    )
+    return facts
 
 
 def fragment(key: str) -> str:
@@ -93,6 +97,9 @@ def fragment(key: str) -> str:
         )
     include = [flag[2:] for flag in compile_flags if flag.startswith("-I")]
     defines = [flag for flag in compile_flags if flag.startswith("-D")]
+    # Not every version's headers tell it: tf_ops/ops/compat.h says what depends on it.
+    major, minor = map(int, numbers.groups())
+    defines.append(f"-DTSG_TENSORFLOW_VERSION={1000 * major + minor}")
     standard = [
         flag.split("=", 1)[1] for flag in compile_flags if flag.lstrip("-").startswith("std=")
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,20 +11,23 @@ import tensorflow as tf
 
 # TensorFlow has no public names for what its variables have in common, and for who follows their
 # reads.
+from tensorflow.python.distribute.values import MirroredVariable
 from tensorflow.python.eager import forwardprop_util
 from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, variable_accessed
 
 from tf_stitch_gather import raw_ops
 
-# Index types that no op has, and the type that holds all their values. Of uint64 the upper half
-# turns negative, which is out of range as it was.
+_INDEX_TYPES = frozenset({tf.int16, tf.int32, tf.int64})
+# Index types that no op has, and the type that holds all their values.
 _WIDER = {
     tf.int8: tf.int32,
     tf.uint8: tf.int32,
     tf.uint16: tf.int32,
     tf.uint32: tf.int64,
-    tf.uint64: tf.int64,
 }
+
+# Kept here, since `drop_in` puts the functions below in the place of TensorFlow's.
+_builtin_gather_nd = tf.gather_nd
 
 
 def gather_nd(
@@ -71,14 +75,22 @@ def gather_nd(
     Raises:
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, if the
         shapes do not fit, or if the policy does not exist. A `ValueError` while a graph is built.
-      TypeError: if `batch_dims` is not an integer.
+      TypeError: if `indices` or `batch_dims` is not of an integer type.
       ValueError: if `batch_dims` is negative or not less than the rank of `indices`.
     """
+    if is_symbolic(params, indices):
+        layer = _layers().GatherNd(batch_dims, bad_indices_policy, name=name, autocast=False)
+        return layer(params, indices)
+    if isinstance(params, _keras_type("Variable")):
+        return _layers().gather_from_variable(
+            params, lambda value: gather_nd(value, indices, batch_dims, name, bad_indices_policy)
+        )
     if isinstance(params, tf.RaggedTensor) or isinstance(indices, tf.RaggedTensor):
-        return tf.gather_nd(
+        return _builtin_gather_nd(
             params, indices, batch_dims=batch_dims, name=name, bad_indices_policy=bad_indices_policy
         )
-    indices = _as_indices(indices)
+    params = _local_copy(params)
+    indices = _as_indices(indices, "indices")
     batch_dims = _as_batch_dims(batch_dims)
     rank = indices.shape.rank if batch_dims > 0 else None
     if rank is not None and batch_dims >= rank:
@@ -135,8 +147,21 @@ def scatter_nd(
     Raises:
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or if the
         shapes do not fit. A `ValueError` while a graph is built.
+      TypeError: if `indices` or `shape` is not of an integer type.
     """
-    indices, shape = _as_indices(indices), _as_indices(shape)
+    if is_symbolic(indices, updates, shape):
+        if not is_symbolic(shape):
+            static = tf.get_static_value(_as_indices(shape, "shape"))
+            shape = shape if static is None else static.tolist()
+        at_construction = isinstance(shape, list)
+        layer = _layers().ScatterNd(
+            shape if at_construction else None,
+            bad_indices_policy=bad_indices_policy,
+            name=name,
+            autocast=False,
+        )
+        return layer(indices, updates, None if at_construction else shape)
+    indices, shape = _as_indices(indices, "indices"), _as_indices(shape, "shape")
     if indices.dtype != shape.dtype:
         indices, shape = _as_one_type([indices, shape])
     return raw_ops.MyScatterNd(
@@ -171,9 +196,10 @@ def dynamic_stitch(
     The gradient is exact: a row that was overwritten has a gradient of zero.
 
     Args:
-      indices: A list of at least 1 `Tensor` of any integer types and shapes.
-      data: A list of as many `Tensor` of one type, with `data[m].shape == indices[m].shape +
-        slice` and the same `slice` for each `m`.
+      indices: A list of at least 1 `Tensor` of any integer types and shapes. An array or an eager
+        tensor is taken as the list of its rows, as by `tf.dynamic_stitch`.
+      data: As `indices`, a list of as many `Tensor` of one type, with `data[m].shape ==
+        indices[m].shape + slice` and the same `slice` for each `m`.
       size: An integer scalar, the number of rows of the result; by default `max(indices) + 1`.
       name: A name for the operation (optional).
 
@@ -183,18 +209,46 @@ def dynamic_stitch(
     Raises:
       tf.errors.InvalidArgumentError: if an index is negative or not less than `size`, or if the
         shapes do not fit. A `ValueError` while a graph is built.
-      TypeError: if `indices` or `data` is not a list or tuple.
-      ValueError: if they are of different lengths.
+      TypeError: if `indices` or `data` is not a list or tuple, or `size` or `indices` not of an
+        integer type.
+      ValueError: if they are of different lengths or empty.
     """
-    for argument, value in (("indices", indices), ("data", data)):
-        if not isinstance(value, list | tuple):
-            raise TypeError(
-                f"{argument} must be a list or tuple of tensors, got {type(value).__name__}"
-            )
+    indices, data = as_list(indices, "indices"), as_list(data, "data")
+    if len(indices) != len(data):
+        raise ValueError(
+            f"indices and data must be lists of the same length, got {len(indices)} and {len(data)}"
+        )
+    if is_symbolic(*indices, *data, size):
+        return _layers().DynamicStitch(name=name, autocast=False)(indices, data, size)
+    names = [f"indices[{m}]" for m in range(len(indices))]
     if size is None:
-        return raw_ops.MyDynamicStitch(indices=_as_stitch_indices(indices), data=data, name=name)
-    size, *indices = _as_stitch_indices([size, *indices])
+        indices = _as_stitch_indices(indices, names)
+        return raw_ops.MyDynamicStitch(indices=indices, data=data, name=name)
+    size, *indices = _as_stitch_indices([size, *indices], ["size", *names])
     return raw_ops.MyDynamicStitchSized(size=size, indices=indices, data=data, name=name)
+
+
+def is_symbolic(*values: Any) -> bool:
+    """Whether one of `values` is an input of a functional Keras model, or made from one."""
+    symbolic = _keras_type("KerasTensor")
+    return any(isinstance(value, symbolic) for value in values)
+
+
+def _keras_type(name: str) -> Any:
+    """A class of Keras for `isinstance`; where Keras is not imported, nothing is one of its own."""
+    return getattr(sys.modules.get("keras"), name, ())
+
+
+def _layers() -> Any:
+    """The module of the layers, which imports Keras."""
+    from tf_stitch_gather import keras
+
+    return keras
+
+
+def _local_copy(params: Any) -> Any:
+    """Of a variable that `tf.distribute` mirrors, the copy of this replica; others as they are."""
+    return params._get() if isinstance(params, MirroredVariable) else params
 
 
 def _reads_rows(variable: BaseResourceVariable) -> bool:
@@ -218,17 +272,39 @@ def _converted(value: Any) -> tf.Tensor:
     return tensor
 
 
-def _as_indices(value: Any) -> tf.Tensor:
+def _as_indices(value: Any, argument: str) -> tf.Tensor:
     """A tensor of an index type that gather and scatter have."""
     if not isinstance(value, tf.Tensor):
         value = _converted(value)
-    wider = _WIDER.get(value.dtype)
-    return value if wider is None else tf.cast(value, wider)
+    dtype = value.dtype.base_dtype
+    if dtype in _INDEX_TYPES:
+        return value
+    if dtype == tf.uint64:
+        # What int64 cannot hold is beyond every tensor, and must not turn negative.
+        signed = tf.bitcast(value, tf.int64)
+        return tf.where(signed < 0, tf.constant(tf.int64.max, tf.int64), signed)
+    if dtype not in _WIDER:
+        raise TypeError(f"{argument} must be integers of 8 to 64 bits, got {dtype.name}")
+    return tf.cast(value, _WIDER[dtype])
 
 
-def _as_stitch_indices(values: Sequence[Any]) -> list[tf.Tensor]:
+def as_list(value: Any, argument: str) -> Sequence[Any]:
+    """The parts of a stitch, which the built-in op also takes as the rows of an eager tensor."""
+    eager = isinstance(value, tf.Tensor) and hasattr(value, "numpy")
+    if (eager or isinstance(value, np.ndarray)) and len(value.shape) > 0:
+        value = list(value)
+    if not isinstance(value, list | tuple):
+        raise TypeError(
+            f"{argument} must be a list or tuple of tensors, got {type(value).__name__}"
+        )
+    if not value:
+        raise ValueError(f"{argument} must hold at least 1 tensor, got an empty list")
+    return value
+
+
+def _as_stitch_indices(values: Sequence[Any], arguments: Sequence[str]) -> list[tf.Tensor]:
     """Tensors of one index type that the stitch has."""
-    tensors = [_as_indices(value) for value in values]
+    tensors = [_as_indices(*pair) for pair in zip(values, arguments, strict=True)]
     dtypes = {tensor.dtype for tensor in tensors}
     if tf.int16 in dtypes or len(dtypes) > 1:
         return _as_one_type(tensors)
@@ -236,9 +312,9 @@ def _as_stitch_indices(values: Sequence[Any]) -> list[tf.Tensor]:
 
 
 def _as_one_type(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Index tensors in the narrower of int32 and int64 that holds all; others as they are."""
+    """Index tensors in the narrower of int32 and int64 that holds all."""
     dtype = tf.int64 if any(tensor.dtype == tf.int64 for tensor in tensors) else tf.int32
-    return [tf.cast(tensor, dtype) if tensor.dtype.is_integer else tensor for tensor in tensors]
+    return [tf.cast(tensor, dtype) for tensor in tensors]
 
 
 def _as_batch_dims(value: Any) -> int:
@@ -252,7 +328,7 @@ def _as_batch_dims(value: Any) -> int:
             value = value[()]
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise TypeError(f"batch_dims must be an integer, got {value!r}")
-        value = int(value)
-    if value < 0:
-        raise ValueError(f"batch_dims must not be negative, got {value}")
-    return value
+    number = int(value)
+    if number < 0:
+        raise ValueError(f"batch_dims must not be negative, got {number}")
+    return number

@@ -69,7 +69,7 @@ def build_info() -> dict[str, Any]:
       ImportError: if the library was not built.
     """
     try:
-        info = json.loads(_BUILD_INFO.read_text("utf-8"))
+        info: dict[str, Any] = json.loads(_BUILD_INFO.read_text("utf-8"))
     except FileNotFoundError:
         raise ImportError(
             f"the op library of tf_stitch_gather was not built: {_BUILD_INFO} is missing. "
@@ -120,13 +120,14 @@ def _load_ops() -> types.ModuleType:
             f"Build it: {build_command()}"
         )
     try:
-        return tf.load_op_library(path)
+        module: types.ModuleType = tf.load_op_library(path)
     except (tf.errors.OpError, RuntimeError) as error:
         raise ImportError(
             f"the op library of tf_stitch_gather does not load: {error}. "
             f"It was built for TensorFlow {info['tensorflow']}; this is {tf.__version__}. "
             f"Build it again: {build_command()}"
         ) from error
+    return module
 
 
 def _load_xla() -> str | None:

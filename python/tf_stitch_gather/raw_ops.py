@@ -106,7 +106,8 @@ def MyDynamicStitchGrad(
     Raises:
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so.
     """
-    return _dynamic_stitch_grad(indices, grad, bad_indices_policy, name)
+    grads: list[tf.Tensor] = _dynamic_stitch_grad(indices, grad, bad_indices_policy, name)
+    return grads
 
 
 def MyGatherNd(
@@ -177,7 +178,10 @@ def MyGatherNdSparseGrad(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
         do not match.
     """
-    return _gather_nd_sparse_grad(indices, grad, num_rows, bad_indices_policy, name)
+    merged: tuple[tf.Tensor, tf.Tensor] = _gather_nd_sparse_grad(
+        indices, grad, num_rows, bad_indices_policy, name
+    )
+    return merged
 
 
 def MyResourceGatherNd(

@@ -12,6 +12,14 @@ inline bool MultiplyFits(int64_t a, int64_t b, int64_t* product) {
   return !__builtin_mul_overflow(a, b, product);
 }
 
+// Whether the bytes of so many elements can be counted, whatever their type. Of
+// a tensor without elements a slice may have more.
+inline bool BytesFit(int64_t elements) {
+  constexpr int64_t kMaxElementBytes = 1024;
+  int64_t bytes;
+  return MultiplyFits(elements, kMaxElementBytes, &bytes);
+}
+
 inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace tf_stitch_gather

@@ -72,7 +72,8 @@ Status MakeIndexSpace(const Shape& indices, const Shape& target, int batch_dims,
   if (!indices.Elements(0, batch_dims, &space->batches) ||
       !indices.Elements(batch_dims, inner_end, &space->tuples_per_batch) ||
       !target.Elements(batch_dims, slice_begin, &space->rows_per_batch) ||
-      !target.Elements(slice_begin, target.rank(), &space->slice_elements)) {
+      !target.Elements(slice_begin, target.rank(), &space->slice_elements) ||
+      !BytesFit(space->slice_elements)) {
     return DoesNotFit(target);
   }
   int64_t total;

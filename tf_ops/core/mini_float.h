@@ -1,4 +1,4 @@
-// Floating-point types of 8 and 16 bits, by their bits: the conversions from
+// Floating-point types of 4, 8 and 16 bits, by their bits: the conversions from
 // and to float32 that a device without a library for them needs.
 
 #ifndef TF_OPS_CORE_MINI_FLOAT_H_
@@ -17,17 +17,19 @@ enum class MiniSpecial {
   kIeee,    // the greatest exponent: infinities and NaNs
   kFinite,  // no infinity; all ones but the sign: NaN
   kFnuz,    // no infinity, no negative zero; the code of that: NaN
+  kNumber,  // numbers like any other: no infinity and no NaN
 };
 
-// A sign, kExponentBits and kMantissaBits, from the top.
+// A sign, kExponentBits and kMantissaBits, from the top; of 4 bits, in the
+// lower half of a byte.
 template <int kExponentBits, int kMantissaBits, int kBias, MiniSpecial kSpecial>
 struct MiniFloat {
   static constexpr int kBits = 1 + kExponentBits + kMantissaBits;
-  static_assert(kBits == 8 || kBits == 16);
-  using Code = std::conditional_t<kBits == 8, uint8_t, uint16_t>;
+  static_assert(kBits == 4 || kBits == 8 || kBits == 16);
+  using Code = std::conditional_t<kBits == 16, uint16_t, uint8_t>;
 
   TSG_HOST_DEVICE static float Decode(Code code) {
-    const uint32_t sign = static_cast<uint32_t>(code >> (kBits - 1)) << 31;
+    const uint32_t sign = static_cast<uint32_t>(code >> (kBits - 1) & 1) << 31;
     if constexpr (kIsTopOfFloat) {
       return FromBits(static_cast<uint32_t>(code) << 16);
     }
@@ -46,8 +48,9 @@ struct MiniFloat {
     return FromBits(sign | ((magnitude + kBiasShift) << (23 - kMantissaBits)));
   }
 
-  // Rounds to nearest, ties to even. What is too great becomes infinity, or
-  // NaN in a type without one.
+  // Rounds to nearest, ties to even. What is too great becomes infinity, in a
+  // type without one NaN, and in a type without that the greatest number; there
+  // NaN becomes zero of the other sign.
   TSG_HOST_DEVICE static Code Encode(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -66,9 +69,14 @@ struct MiniFloat {
           shift > 24 ? 0 : RoundOff((magnitude & 0x7fffffu) | 0x800000u, shift);
     }
     if (code > kGreatest) {
-      return kSpecial == MiniSpecial::kIeee
-                 ? static_cast<Code>(sign | kInfinity)
-                 : NanOf(sign);
+      switch (kSpecial) {
+        case MiniSpecial::kIeee:
+          return static_cast<Code>(sign | kInfinity);
+        case MiniSpecial::kNumber:
+          return static_cast<Code>(sign | kGreatest);
+        default:
+          return NanOf(sign);
+      }
     }
     if (kSpecial == MiniSpecial::kFnuz && code == 0) return 0;
     return static_cast<Code>(sign | code);
@@ -81,6 +89,8 @@ struct MiniFloat {
         return magnitude > kInfinity;
       case MiniSpecial::kFinite:
         return magnitude == kMagnitudeMask;
+      case MiniSpecial::kNumber:
+        return false;
       default:
         return code == Code{1} << (kBits - 1);
     }
@@ -119,6 +129,8 @@ struct MiniFloat {
                                  (1u << (kMantissaBits - 1)));
       case MiniSpecial::kFinite:
         return static_cast<Code>(sign | kMagnitudeMask);
+      case MiniSpecial::kNumber:
+        return static_cast<Code>(sign ^ (1u << (kBits - 1)));
       default:
         return static_cast<Code>(1u << (kBits - 1));
     }
@@ -132,6 +144,7 @@ using Float8E4M3Fn = MiniFloat<4, 3, 7, MiniSpecial::kFinite>;
 using Float8E4M3Fnuz = MiniFloat<4, 3, 8, MiniSpecial::kFnuz>;
 using Float8E4M3B11Fnuz = MiniFloat<4, 3, 11, MiniSpecial::kFnuz>;
 using Float8E5M2Fnuz = MiniFloat<5, 2, 16, MiniSpecial::kFnuz>;
+using Float4E2M1Fn = MiniFloat<2, 1, 1, MiniSpecial::kNumber>;
 
 }  // namespace tf_stitch_gather
 

@@ -25,10 +25,8 @@ inline constexpr double kZeroByteNs = 0.05;
 // Copying a string, a variant or a resource handle.
 inline constexpr double kObjectNs = 40.0;
 
-// Comparing and moving a key while sorting, per key and level, and while
-// selecting, per key.
-inline constexpr double kSortNs = 2.5;
-inline constexpr double kSelectNs = 8.0;
+// Sorting, per key and doubling of the keys.
+inline constexpr double kSortNs = 1.3;
 
 inline double Sort(int64_t keys) {
   return kSortNs * static_cast<double>(keys) *

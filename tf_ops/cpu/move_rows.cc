@@ -25,10 +25,11 @@ void Move(const RowAddress* sources, int64_t count, int64_t row_bytes,
   for (int64_t i = 0; i < count; ++i, dst += row_bytes) {
     if constexpr (kWide) {
       if (i + kPrefetchRows < count) {
-        const char* ahead =
-            reinterpret_cast<const char*>(sources[i + kPrefetchRows]);
+        // In numbers: the address may be kNoRow, to which no pointer adds.
+        const RowAddress ahead = sources[i + kPrefetchRows];
         for (int64_t line = 0; line < lines; ++line) {
-          __builtin_prefetch(ahead + line * kCacheLine);
+          __builtin_prefetch(
+              reinterpret_cast<const void*>(ahead + line * kCacheLine));
         }
       }
     }

@@ -5,7 +5,10 @@
 #define TF_OPS_CPU_SORTED_TUPLES_H_
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "tf_ops/core/index_space.h"
 #include "tf_ops/core/indices.h"
@@ -53,30 +56,93 @@ inline int64_t KeyBytes(const IndexSpace& space) {
                                                    : sizeof(WideKey));
 }
 
-// Sorts in place, on all workers. std::nth_element cuts the keys into one
-// piece a worker, std::sort does the rest.
+// A pass over the keys sorts them by so many bits.
+inline constexpr int kDigitBits = 8;
+inline constexpr int kDigits = 1 << kDigitBits;
+using DigitEnds = std::array<int64_t, kDigits>;
+
+// So few keys are sorted by comparing them. From here on a pass by digits pays:
+// 100,000 keys took 21 ns each where std::sort took 55.
+inline constexpr int64_t kFewKeys = 256;
+
+// Moves keys into the order of the kDigitBits bits from `shift` on, in place,
+// and sets ends[d] to where the keys of digit d end (an American flag sort:
+// P. McIlroy, K. Bostic, M. D. McIlroy, "Engineering Radix Sort", 1993).
+template <typename Key>
+void SortByDigit(Key* keys, int64_t count, int shift, DigitEnds* ends) {
+  const auto digit = [&](Key key) {
+    return static_cast<int>(key >> shift) & (kDigits - 1);
+  };
+  int64_t next[kDigits] = {};
+  for (int64_t i = 0; i < count; ++i) ++next[digit(keys[i])];
+  int64_t begin = 0;
+  for (int d = 0; d < kDigits; ++d) {
+    const int64_t size = next[d];
+    next[d] = begin;
+    begin += size;
+    (*ends)[d] = begin;
+  }
+  for (int d = 0; d < kDigits; ++d) {
+    while (next[d] < (*ends)[d]) {
+      Key key = keys[next[d]];
+      for (int to = digit(key); to != d; to = digit(key)) {
+        std::swap(key, keys[next[to]++]);
+      }
+      keys[next[d]++] = key;
+    }
+  }
+}
+
+// Sorts keys that differ in their lowest `bits` bits only.
+template <typename Key>
+void SortKeys(Key* keys, int64_t count, int bits) {
+  if (count <= kFewKeys) {
+    std::sort(keys, keys + count);
+    return;
+  }
+  DigitEnds ends;
+  const int shift = std::max(bits - kDigitBits, 0);
+  SortByDigit(keys, count, shift, &ends);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    if (end - begin > 1 && shift > 0) {
+      SortKeys(keys + begin, end - begin, shift);
+    }
+    begin = end;
+  }
+}
+
+// How many of their lowest bits tell the keys apart.
+template <typename Key>
+int DifferingBits(const Key* keys, int64_t count) {
+  Key different = 0;
+  for (int64_t i = 1; i < count; ++i) different |= keys[i] ^ keys[0];
+  int bits = 0;
+  while (different != 0) {
+    different >>= 1;
+    ++bits;
+  }
+  return bits;
+}
+
+// Sorts on all workers: the first digit by one of them, the rest by all.
 template <typename Key>
 void ParallelSort(Key* keys, int64_t count, Workers& workers) {
   const double ns = cost::Sort(count);
-  int64_t pieces = 1;
-  while (pieces < workers.count() && ns / pieces > kMinParallelNs) pieces *= 2;
-  const auto cut = [&](int64_t piece) { return keys + count * piece / pieces; };
-  for (int64_t width = pieces; width > 1; width /= 2) {
-    ParallelFor(workers, pieces / width,
-                cost::kSelectNs * static_cast<double>(count) * width / pieces,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    std::nth_element(cut(i * width), cut(i * width + width / 2),
-                                     cut((i + 1) * width));
-                  }
-                });
+  const int bits = DifferingBits(keys, count);
+  if (workers.count() <= 1 || ns < 2 * kMinParallelNs) {
+    SortKeys(keys, count, bits);
+    return;
   }
-  ParallelFor(workers, pieces, ns / static_cast<double>(pieces),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                  std::sort(cut(i), cut(i + 1));
-                }
-              });
+  DigitEnds ends;
+  const int shift = std::max(bits - kDigitBits, 0);
+  SortByDigit(keys, count, shift, &ends);
+  ParallelFor(workers, kDigits, ns / kDigits, [&](int64_t from, int64_t to) {
+    for (int64_t d = from; d < to; ++d) {
+      const int64_t begin = d == 0 ? 0 : ends[d - 1];
+      SortKeys(keys + begin, ends[d] - begin, shift);
+    }
+  });
 }
 
 // Fills `sorted` from the tuples of `indices`, using the `scratch` of KeyBytes

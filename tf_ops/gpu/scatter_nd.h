@@ -28,6 +28,7 @@ enum class SumKind {
   kInteger32,
   kInteger64,
   kNibble,  // 4 bits in a byte
+  kCrumb,   // 2 bits in a byte
   kOr,      // truth values
   // Summed in float32, rounded once.
   kHalf,
@@ -37,6 +38,7 @@ enum class SumKind {
   kFloat8E4M3Fnuz,
   kFloat8E4M3B11Fnuz,
   kFloat8E5M2Fnuz,
+  kFloat4E2M1Fn,  // 4 bits in a byte
 };
 
 // Bytes of an element.

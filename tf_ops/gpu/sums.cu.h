@@ -40,9 +40,12 @@ struct DeviceMiniSum {
   TSG_DEVICE static Value Round(float sum) { return Mini::Encode(sum); }
 };
 
-// Integers of 4 bits in the lower half of a byte.
-struct DeviceNibbleSum : DevicePlainSum<uint8_t> {
-  TSG_DEVICE static uint8_t Round(uint8_t sum) { return sum & 0xf; }
+// Integers of 4 or 2 bits, the lowest ones of a byte.
+template <int kBits>
+struct DeviceSubByteSum : DevicePlainSum<uint8_t> {
+  TSG_DEVICE static uint8_t Round(uint8_t sum) {
+    return sum & ((1u << kBits) - 1);
+  }
 };
 
 // Truth values.
@@ -73,7 +76,9 @@ auto VisitDeviceSum(SumKind kind, const Visitor& visit) {
     case SumKind::kInteger64:
       return visit(DevicePlainSum<uint64_t>());
     case SumKind::kNibble:
-      return visit(DeviceNibbleSum());
+      return visit(DeviceSubByteSum<4>());
+    case SumKind::kCrumb:
+      return visit(DeviceSubByteSum<2>());
     case SumKind::kOr:
       return visit(DeviceOrSum());
     case SumKind::kHalf:
@@ -88,8 +93,10 @@ auto VisitDeviceSum(SumKind kind, const Visitor& visit) {
       return visit(DeviceMiniSum<Float8E4M3Fnuz>());
     case SumKind::kFloat8E4M3B11Fnuz:
       return visit(DeviceMiniSum<Float8E4M3B11Fnuz>());
-    default:
+    case SumKind::kFloat8E5M2Fnuz:
       return visit(DeviceMiniSum<Float8E5M2Fnuz>());
+    default:
+      return visit(DeviceMiniSum<Float4E2M1Fn>());
   }
 }
 

@@ -5,9 +5,13 @@
 
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/sums.h"
+#include "tf_ops/ops/compat.h"
 
 #if !defined(TSG_HOST_BACK_END)
 #include "tensorflow/core/common_runtime/device/device_event_mgr.h"
+#if !TSG_EXECUTOR_ACTIVATES
+#include "xla/stream_executor/gpu/scoped_activate_context.h"
+#endif
 #include "xla/stream_executor/stream.h"
 #include "xla/stream_executor/stream_executor.h"
 #endif
@@ -43,46 +47,13 @@ std::vector<DataType> SummableFixedWidthTypes() {
 
 SumParts ToSumParts(DataType type) {
   switch (type) {
-    case tensorflow::DT_FLOAT:
-      return {SumKind::kFloat, 1};
-    case tensorflow::DT_DOUBLE:
-      return {SumKind::kDouble, 1};
-    case tensorflow::DT_COMPLEX64:
-      return {SumKind::kFloat, 2};
-    case tensorflow::DT_COMPLEX128:
-      return {SumKind::kDouble, 2};
-    case tensorflow::DT_INT4:
-    case tensorflow::DT_UINT4:
-      return {SumKind::kNibble, 1};
-    case tensorflow::DT_BOOL:
-      return {SumKind::kOr, 1};
-    case tensorflow::DT_HALF:
-      return {SumKind::kHalf, 1};
-    case tensorflow::DT_BFLOAT16:
-      return {SumKind::kBfloat16, 1};
-    case tensorflow::DT_FLOAT8_E5M2:
-      return {SumKind::kFloat8E5M2, 1};
-    case tensorflow::DT_FLOAT8_E4M3FN:
-      return {SumKind::kFloat8E4M3Fn, 1};
-    case tensorflow::DT_FLOAT8_E4M3FNUZ:
-      return {SumKind::kFloat8E4M3Fnuz, 1};
-    case tensorflow::DT_FLOAT8_E4M3B11FNUZ:
-      return {SumKind::kFloat8E4M3B11Fnuz, 1};
-    case tensorflow::DT_FLOAT8_E5M2FNUZ:
-      return {SumKind::kFloat8E5M2Fnuz, 1};
-    default:
-      break;
-  }
-  // Integers of either sign wrap around in the same way.
-  switch (tensorflow::DataTypeSize(type)) {
-    case 1:
-      return {SumKind::kInteger8, 1};
-    case 2:
-      return {SumKind::kInteger16, 1};
-    case 4:
-      return {SumKind::kInteger32, 1};
-    default:
-      return {SumKind::kInteger64, 1};
+#define TSG_CASE(TYPE, SUM, KIND, PARTS) \
+  case tensorflow::DT_##TYPE:            \
+    return {SumKind::KIND, PARTS};
+    TSG_DEVICE_SUMS(TSG_CASE)
+#undef TSG_CASE
+    default:  // Not in the list that the kernels are registered for.
+      return {SumKind::kInteger8, 0};
   }
 }
 
@@ -144,9 +115,14 @@ void GpuKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
                   done = std::move(done)]() {
         absl::Status status;
         {
-          // This thread serves all devices. What `done` runs on it may want
-          // another one, so this ends before.
+      // This thread serves all devices. What `done` runs on it may want
+      // another one, so this ends before.
+#if TSG_EXECUTOR_ACTIVATES
           const auto active = tf_stream->parent()->Activate();
+#else
+          const stream_executor::gpu::ScopedActivateContext active(
+              tf_stream->parent());
+#endif
           status = finish(landing.data());
         }
         OP_REQUIRES_OK_ASYNC(ctx, status, done);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tensorflow/core/framework/resource_mgr.h"
+#include "tf_ops/core/checked_math.h"
 #include "tf_ops/core/gather_nd.h"
 #include "tf_ops/kernels/glue.h"
 
@@ -71,9 +72,18 @@ absl::Status NotInitialized(absl::string_view why) {
 absl::Status FindVariable(
     OpKernelContext* ctx,
     tensorflow::core::RefCountPtr<tensorflow::Var>* variable) {
+  const Tensor& resource = ctx->input(0);
+  if (resource.NumElements() != 1) {
+    return absl::InvalidArgumentError(
+        "resource must be the handle of one variable, got shape " +
+        resource.shape().DebugString());
+  }
   const absl::Status found = tensorflow::LookupResource(
       ctx, tensorflow::HandleFromInput(ctx, 0), variable);
-  return found.ok() ? found : NotInitialized(found.message());
+  if (found.ok()) return found;
+  if (absl::IsNotFound(found)) return NotInitialized(found.message());
+  return absl::InvalidArgumentError("resource is not a variable: " +
+                                    std::string(found.message()));
 }
 
 absl::Status CheckVariable(tensorflow::Var& variable,
@@ -136,7 +146,8 @@ absl::Status PrepareStitch(OpKernelContext* ctx, StitchShapes* shapes,
     parts->Add(indices[m].data(), data[m].data(), indices[m].NumElements());
   }
   const Shape& slice = shapes->slice();
-  if (!slice.Elements(0, slice.rank(), row_elements)) {
+  if (!slice.Elements(0, slice.rank(), row_elements) ||
+      !BytesFit(*row_elements)) {
     return absl::ResourceExhaustedError("a slice of shape " + slice.ToString() +
                                         " has too many elements");
   }
@@ -164,7 +175,8 @@ absl::Status PrepareStitchGrad(OpKernelContext* ctx, StitchParts* parts,
     TF_RETURN_IF_ERROR(data_grads.allocate(m, shape, &data_grad));
     parts->Add(indices[m].data(), data_grad->data(), indices[m].NumElements());
   }
-  if (!grad.Elements(1, grad.rank(), row_elements)) {
+  if (!grad.Elements(1, grad.rank(), row_elements) ||
+      !BytesFit(*row_elements)) {
     return absl::ResourceExhaustedError("a slice of grad, whose shape is " +
                                         grad.ToString() +
                                         ", has too many elements");

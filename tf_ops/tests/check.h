@@ -40,6 +40,7 @@ class ThreadWorkers : public Workers {
   void Run(int64_t units, int64_t block,
            const std::function<void(int64_t, int64_t)>& work) override {
     std::vector<std::thread> threads;
+    threads.reserve(count_);
     for (int t = 0; t < count_; ++t) {
       threads.emplace_back([=, &work] {
         for (int64_t at = t * block; at < units; at += count_ * block) {

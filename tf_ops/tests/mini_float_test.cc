@@ -83,9 +83,10 @@ void TestFormat(MiniFloat<kExponentBits, kMantissaBits, kBias, kSpecial>,
        {static_cast<float>(greatest) + step, std::numeric_limits<float>::max(),
         std::numeric_limits<float>::infinity()}) {
     const float back = Mini::Decode(Mini::Encode(value));
-    CHECK_CASE(
-        kSpecial == MiniSpecial::kIeee ? std::isinf(back) : std::isnan(back),
-        name);
+    CHECK_CASE(kSpecial == MiniSpecial::kIeee     ? std::isinf(back)
+               : kSpecial == MiniSpecial::kNumber ? back == greatest
+                                                  : std::isnan(back),
+               name);
   }
   CHECK_CASE(Mini::Encode(std::numeric_limits<float>::denorm_min()) == 0, name);
   CHECK_CASE(Mini::Encode(0.0f) == 0, name);
@@ -106,5 +107,6 @@ int main() {
   TestFormat(Float8E4M3Fnuz(), "float8_e4m3fnuz", 240);
   TestFormat(Float8E4M3B11Fnuz(), "float8_e4m3b11fnuz", 30);
   TestFormat(Float8E5M2Fnuz(), "float8_e5m2fnuz", 57344);
+  TestFormat(Float4E2M1Fn(), "float4_e2m1fn", 6);
   std::puts("mini floats: passed");
 }

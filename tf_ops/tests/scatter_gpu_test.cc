@@ -36,12 +36,15 @@ struct MiniTestSum {
   static Value Round(float sum) { return Mini::Encode(sum); }
 };
 
-struct NibbleTestSum {
+template <int kBits>
+struct SubByteTestSum {
   using Value = uint8_t;
   using Wide = int;
   static constexpr bool kPlainBytes = true;
   static void Add(uint8_t value, int* sum) { *sum += value; }
-  static uint8_t Round(int sum) { return static_cast<uint8_t>(sum % 16); }
+  static uint8_t Round(int sum) {
+    return static_cast<uint8_t>(sum % (1 << kBits));
+  }
 };
 
 struct OrTestSum {
@@ -70,7 +73,10 @@ Value UpdateOf(SumKind kind, Random& random) {
       // Codes of numbers between 2^-4 and 2^4 or so, of either sign.
       return static_cast<Value>(random.Below(2) * 128 + 40 + random.Below(32));
     case SumKind::kNibble:
+    case SumKind::kFloat4E2M1Fn:
       return static_cast<Value>(random.Below(16));
+    case SumKind::kCrumb:
+      return static_cast<Value>(random.Below(4));
     case SumKind::kOr:
       return static_cast<Value>(random.Below(4) == 0);
     default:
@@ -178,7 +184,8 @@ void TestKinds(const Problem& p, const GpuStream& stream) {
   TestScatter<PlainTestSum<uint16_t>>(p, SumKind::kInteger16, stream);
   TestScatter<PlainTestSum<uint32_t>>(p, SumKind::kInteger32, stream);
   TestScatter<PlainTestSum<uint64_t>>(p, SumKind::kInteger64, stream);
-  TestScatter<NibbleTestSum>(p, SumKind::kNibble, stream);
+  TestScatter<SubByteTestSum<4>>(p, SumKind::kNibble, stream);
+  TestScatter<SubByteTestSum<2>>(p, SumKind::kCrumb, stream);
   TestScatter<OrTestSum>(p, SumKind::kOr, stream);
   TestScatter<MiniTestSum<Half>>(p, SumKind::kHalf, stream);
   TestScatter<MiniTestSum<Bfloat16>>(p, SumKind::kBfloat16, stream);
@@ -188,6 +195,7 @@ void TestKinds(const Problem& p, const GpuStream& stream) {
   TestScatter<MiniTestSum<Float8E4M3B11Fnuz>>(p, SumKind::kFloat8E4M3B11Fnuz,
                                               stream);
   TestScatter<MiniTestSum<Float8E5M2Fnuz>>(p, SumKind::kFloat8E5M2Fnuz, stream);
+  TestScatter<MiniTestSum<Float4E2M1Fn>>(p, SumKind::kFloat4E2M1Fn, stream);
 }
 
 // Tuples of one column into `rows` rows, most of them into the first one.
