@@ -489,7 +489,7 @@ class TestErrors:
             pytest.param(
                 lambda: tsg.dynamic_stitch([ints()], [ROWS, ROWS]),
                 ValueError,
-                ["'data'", "length 2 must match length 1", "'indices'"],
+                ["indices and data must be lists of the same length", "1 and 2"],
                 id="list-lengths",
             ),
             pytest.param(
