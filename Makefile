@@ -307,7 +307,7 @@ TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 .PHONY: FORCE library demo models test asan ubsan tsan fuzz stress compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
 FORCE:
 
-library: $(BUILD_INFO) $(XLA_LIBRARY) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
+library: $(BUILD_INFO) $(if $(SANITIZE),,$(XLA_LIBRARY)) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
 
 demo: library  ## Build, then train the same model with the built-in ops and with these
 	@$(RUN_PYTHON) examples/demo.py $(ARGS)
