@@ -171,8 +171,13 @@ CORE_OBJECTS := $(CORE_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TF_OBJECTS := $(TF_SOURCES:%.cc=$(TF_BUILD)/%.o)
 XLA_SOURCES := $(wildcard tf_ops/xla/*.cc)
 XLA_OBJECTS := $(XLA_SOURCES:%.cc=$(TF_BUILD)/%.o)
-TEST_OBJECTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%.o)
 TESTS := $(TEST_SOURCES:%.cc=$(CORE_BUILD)/%)
+# Programs that have goals of their own.
+CORE_LOOPS := $(CORE_BUILD)/tf_ops/tests/core_loops
+FUZZ_SOURCES := $(wildcard tf_ops/tests/*_fuzz.cc)
+REPLAYS := $(FUZZ_SOURCES:%.cc=$(CORE_BUILD)/%)
+REPLAY_DRIVER := $(CORE_BUILD)/tf_ops/tests/fuzz_replay.o
+TEST_OBJECTS := $(addsuffix .o,$(TESTS) $(CORE_LOOPS) $(REPLAYS)) $(REPLAY_DRIVER)
 
 ifeq (,$(filter-out $(WITHOUT_BUILD) clean,$(GOALS)))
 else ifeq (,$(shell command -v $(firstword $(CXX))))
@@ -305,6 +310,7 @@ TIDY_FILES = $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc tf_ops/tests/gather_sca
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
 .PHONY: FORCE library demo models test asan ubsan tsan fuzz stress compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: sanitized-gpu-test fuzz-replay
 FORCE:
 
 library: $(BUILD_INFO) $(if $(SANITIZE),,$(XLA_LIBRARY)) $(HEADERS) $(PACKAGE_FILES)  ## Build the op libraries in place (the default)
@@ -342,24 +348,13 @@ sanitized-gpu-test: $(if $(CCCL_INCLUDE),gpu-test)
 compat: $(ENVIRONMENT)  ## Build and test with every supported TensorFlow and Python, and print a matrix (ARGS)
 	@$(PYTHON) tools/compat.py $(ARGS)
 
-$(TESTS): %: %.o $(CORE_OBJECTS)
+$(REPLAYS): $(REPLAY_DRIVER)
+$(TESTS) $(CORE_LOOPS) $(REPLAYS): %: %.o $(CORE_OBJECTS)
 	@echo "LINK $@"
 	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
 
 core-test: $(TESTS) fuzz-replay  ## Build and run the tests of the core, without TensorFlow
 	@set -e; for program in $(TESTS); do echo "RUN $$program"; $$program; done
-
-CORE_LOOPS := $(CORE_BUILD)/tf_ops/tests/core_loops
-$(CORE_LOOPS).o: $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
-	@mkdir -p $(@D)
-	@echo "CXX $<"
-	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
-
-$(CORE_LOOPS): %: %.o $(CORE_OBJECTS)
-	@echo "LINK $@"
-	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
-
--include $(CORE_LOOPS).d
 
 instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the core loops against their budgets (ARGS=--update)
 	@$(PYTHON) benchmarks/instructions.py $< $(ARGS)
@@ -368,22 +363,9 @@ instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the cor
 
 # The same targets in two ways: with libFuzzer, and with any compiler on the inputs that are kept (those that once
 # found something among them) and on some random ones.
-FUZZ_SOURCES := $(wildcard tf_ops/tests/*_fuzz.cc)
 CORPUS := tf_ops/tests/corpus
-REPLAYS := $(FUZZ_SOURCES:%.cc=$(CORE_BUILD)/%)
-REPLAY_OBJECTS := $(REPLAYS:%=%.o) $(if $(REPLAYS),$(CORE_BUILD)/tf_ops/tests/fuzz_replay.o)
 REPLAY_INPUTS ?= 2000
 
-$(REPLAY_OBJECTS): $(CORE_BUILD)/%.o: %.cc $(CORE_BUILD)/flags.txt
-	@mkdir -p $(@D)
-	@echo "CXX $<"
-	@$(CXX) $(CPPFLAGS) $(CORE_FLAGS) $(WERROR) $(DEPFLAGS) -c $< -o $@
-
-$(REPLAYS): %: %.o $(CORE_BUILD)/tf_ops/tests/fuzz_replay.o $(CORE_OBJECTS)
-	@echo "LINK $@"
-	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
-
-.PHONY: fuzz-replay
 fuzz-replay: $(REPLAYS)
 	@set -e; for program in $^; do echo "RUN $$program"; \
 	  $$program --random $(REPLAY_INPUTS) $(CORPUS)/$$(basename $$program); done
@@ -412,7 +394,7 @@ $(FUZZERS): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/tf_ops/tests/%.o $(patsubst %.cc,$(FU
 	@echo "LINK $@"
 	@$(FUZZ_CXX) $(FUZZ_FLAGS) $^ -pthread -o $@
 
--include $(FUZZ_OBJECTS:.o=.d) $(REPLAY_OBJECTS:.o=.d)
+-include $(FUZZ_OBJECTS:.o=.d)
 
 fuzz: $(FUZZERS)  ## Fuzz the core for SECONDS=60 a target, or with RUNS=N inputs that are the same each time
 	@set -e; for program in $^; do name=$$(basename $$program); kept=$(FUZZ_BUILD)/$(if $(RUNS),runs,kept)/$$name; \

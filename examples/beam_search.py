@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from demo import BUILT_IN, OURS, LookupOps, tokenize  # First, as it sets what TensorFlow reads.
+# First, as it sets what TensorFlow reads.
+from demo import BUILT_IN, OURS, LookupOps, conclude, tokenize
 
 # isort: split
 import keras
@@ -450,11 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failures.append("the widest search found less than the greedy one")
     draw(corpus, prompts, chosen, outcomes, options.picture)
     console.print(f"Picture: {options.picture}", highlight=False)
-    for failure in failures:
-        console.print(f"[bold red]FAILED[/bold red]: {failure}", highlight=False)
-    verdict = f"{len(failures)} of the checks failed" if failures else "Every check passed"
-    console.print(f"{verdict}, in {time.perf_counter() - start:.0f} s.", highlight=False)
-    return 1 if failures else 0
+    return conclude(console, failures, start)
 
 
 if __name__ == "__main__":

@@ -517,6 +517,15 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+def conclude(console: Console, failures: Sequence[str], start: float) -> int:
+    """Prints which checks failed, and the seconds since `start`; returns the exit status."""
+    for failure in failures:
+        console.print(f"[bold red]FAILED[/bold red]: {failure}", highlight=False)
+    verdict = f"{len(failures)} of the checks failed" if failures else "Every check passed"
+    console.print(f"{verdict}, in {time.perf_counter() - start:.0f} s.", highlight=False)
+    return 1 if failures else 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the three parts; returns the exit status."""
     options = parse_arguments(arguments)
@@ -531,11 +540,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = train(console, options.steps, options.seed)
     failures += repeated_rows(console)
     failures += op_table(console, options.rounds, options.seed)
-    for failure in failures:
-        console.print(f"[bold red]FAILED[/bold red]: {failure}", highlight=False)
-    verdict = f"{len(failures)} of the checks failed" if failures else "Every check passed"
-    console.print(f"{verdict}, in {time.perf_counter() - start:.0f} s.", highlight=False)
-    return 1 if failures else 0
+    return conclude(console, failures, start)
 
 
 if __name__ == "__main__":

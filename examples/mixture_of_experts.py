@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo import BUILT_IN, OURS, LookupOps  # First, as it sets what TensorFlow reads.
+from demo import BUILT_IN, OURS, LookupOps, conclude  # First, as it sets what TensorFlow reads.
 
 # isort: split
 import keras
@@ -288,11 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{100 / NUM_EXPERTS:.0f} %.\nPicture: {options.picture}",
         highlight=False,
     )
-    for failure in failures:
-        console.print(f"[bold red]FAILED[/bold red]: {failure}", highlight=False)
-    verdict = f"{len(failures)} of the checks failed" if failures else "Every check passed"
-    console.print(f"{verdict}, in {time.perf_counter() - start:.0f} s.", highlight=False)
-    return 1 if failures else 0
+    return conclude(console, failures, start)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Stats:
 
 def xla_knows_our_ops() -> bool:
     """Whether XLA can compile the ops in this process."""
-    return bool(_loader.build_info().get("xla", {}).get("loaded"))
+    return bool(_loader.build_info()["xla"]["loaded"])
 
 
 # The configuration that `enable` found.

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "tf_ops/core/index_space.h"
@@ -59,31 +60,27 @@ inline int64_t KeyBytes(const IndexSpace& space) {
 // A pass over the keys sorts them by so many bits.
 inline constexpr int kDigitBits = 8;
 inline constexpr int kDigits = 1 << kDigitBits;
-using DigitEnds = std::array<int64_t, kDigits>;
+// The keys of digit d are at [bounds[d], bounds[d + 1]).
+using DigitBounds = std::array<int64_t, kDigits + 1>;
 
 // So few keys are sorted by comparing them. From here on a pass by digits pays:
 // 100,000 keys took 21 ns each where std::sort took 55.
 inline constexpr int64_t kFewKeys = 256;
 
 // Moves keys into the order of the kDigitBits bits from `shift` on, in place,
-// and sets ends[d] to where the keys of digit d end (an American flag sort:
-// P. McIlroy, K. Bostic, M. D. McIlroy, "Engineering Radix Sort", 1993).
+// and says where the keys of each digit are (an American flag sort: P. McIlroy,
+// K. Bostic, M. D. McIlroy, "Engineering Radix Sort", 1993).
 template <typename Key>
-void SortByDigit(Key* keys, int64_t count, int shift, DigitEnds* ends) {
+DigitBounds SortByDigit(Key* keys, int64_t count, int shift) {
   const auto digit = [&](Key key) {
     return static_cast<int>(key >> shift) & (kDigits - 1);
   };
-  int64_t next[kDigits] = {};
-  for (int64_t i = 0; i < count; ++i) ++next[digit(keys[i])];
-  int64_t begin = 0;
+  DigitBounds bounds = {};
+  for (int64_t i = 0; i < count; ++i) ++bounds[digit(keys[i]) + 1];
+  std::partial_sum(bounds.begin(), bounds.end(), bounds.begin());
+  DigitBounds next = bounds;
   for (int d = 0; d < kDigits; ++d) {
-    const int64_t size = next[d];
-    next[d] = begin;
-    begin += size;
-    (*ends)[d] = begin;
-  }
-  for (int d = 0; d < kDigits; ++d) {
-    while (next[d] < (*ends)[d]) {
+    while (next[d] < bounds[d + 1]) {
       Key key = keys[next[d]];
       for (int to = digit(key); to != d; to = digit(key)) {
         std::swap(key, keys[next[to]++]);
@@ -91,24 +88,20 @@ void SortByDigit(Key* keys, int64_t count, int shift, DigitEnds* ends) {
       keys[next[d]++] = key;
     }
   }
+  return bounds;
 }
 
 // Sorts keys that differ in their lowest `bits` bits only.
 template <typename Key>
 void SortKeys(Key* keys, int64_t count, int bits) {
-  if (count <= kFewKeys) {
+  if (count <= kFewKeys || bits == 0) {
     std::sort(keys, keys + count);
     return;
   }
-  DigitEnds ends;
   const int shift = std::max(bits - kDigitBits, 0);
-  SortByDigit(keys, count, shift, &ends);
-  int64_t begin = 0;
-  for (const int64_t end : ends) {
-    if (end - begin > 1 && shift > 0) {
-      SortKeys(keys + begin, end - begin, shift);
-    }
-    begin = end;
+  const DigitBounds bounds = SortByDigit(keys, count, shift);
+  for (int d = 0; d < kDigits; ++d) {
+    SortKeys(keys + bounds[d], bounds[d + 1] - bounds[d], shift);
   }
 }
 
@@ -134,13 +127,11 @@ void ParallelSort(Key* keys, int64_t count, Workers& workers) {
     SortKeys(keys, count, bits);
     return;
   }
-  DigitEnds ends;
   const int shift = std::max(bits - kDigitBits, 0);
-  SortByDigit(keys, count, shift, &ends);
-  ParallelFor(workers, kDigits, ns / kDigits, [&](int64_t from, int64_t to) {
-    for (int64_t d = from; d < to; ++d) {
-      const int64_t begin = d == 0 ? 0 : ends[d - 1];
-      SortKeys(keys + begin, ends[d] - begin, shift);
+  const DigitBounds bounds = SortByDigit(keys, count, shift);
+  ParallelFor(workers, kDigits, ns / kDigits, [&](int64_t begin, int64_t end) {
+    for (int64_t d = begin; d < end; ++d) {
+      SortKeys(keys + bounds[d], bounds[d + 1] - bounds[d], shift);
     }
   });
 }

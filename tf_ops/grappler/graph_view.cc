@@ -64,6 +64,18 @@ bool Same(const Size& a, const Size& b) {
          a.value == b.value && a.tensor == b.tensor;
 }
 
+Size Product(const Sizes& sizes) {
+  if (sizes.size() == 1) return sizes.front();
+  int64_t product = 1;
+  for (const Size& size : sizes) {
+    if (size.kind != Size::Kind::kNumber ||
+        __builtin_mul_overflow(product, size.value, &product)) {
+      return {};
+    }
+  }
+  return Size::Of(product);
+}
+
 int DataInputs(const NodeDef& node) {
   int count = 0;
   for (const std::string& input : node.input()) {
@@ -246,7 +258,10 @@ std::optional<Sizes> GraphView::Compute(const NodeDef& node,
     return std::nullopt;
   }
   if (op == "Sub" && inputs == 2) return Sizes{Difference(node)};
-  if (op == "Prod" && inputs == 2) return Sizes{Product(node)};
+  if (op == "Prod" && inputs == 2) {
+    const std::optional<Sizes> values = Values(node.input(0));
+    return Sizes{values ? Product(*values) : Size()};
+  }
   return std::nullopt;
 }
 
@@ -266,20 +281,6 @@ Size GraphView::Difference(const NodeDef& node) const {
   const Size b = Scalar(node.input(1));
   if (a.kind != Size::Kind::kNumber || b.kind != Size::Kind::kNumber) return {};
   return Size::Of(a.value - b.value);
-}
-
-Size GraphView::Product(const NodeDef& node) const {
-  const std::optional<Sizes> values = Values(node.input(0));
-  if (!values) return {};
-  if (values->size() == 1) return values->front();
-  int64_t product = 1;
-  for (const Size& size : *values) {
-    if (size.kind != Size::Kind::kNumber ||
-        __builtin_mul_overflow(product, size.value, &product)) {
-      return {};
-    }
-  }
-  return Size::Of(product);
 }
 
 std::optional<Sizes> GraphView::StridedSlice(const NodeDef& node) const {

@@ -38,6 +38,9 @@ bool Same(const Size& a, const Size& b);
 
 using Sizes = std::vector<Size>;
 
+// Unknown where a factor is, unless it is the only one.
+Size Product(const Sizes& sizes);
+
 class GraphView {
  public:
   using Nodes = google::protobuf::RepeatedPtrField<tensorflow::NodeDef>;
@@ -100,7 +103,6 @@ class GraphView {
   std::optional<Sizes> Concatenated(const tensorflow::NodeDef& node,
                                     int parts) const;
   Size Difference(const tensorflow::NodeDef& node) const;
-  Size Product(const tensorflow::NodeDef& node) const;
 
   const bool is_function_;
   Nodes* const nodes_;

@@ -161,24 +161,11 @@ std::optional<Sizes> MatchTransposed(const GraphView& view,
   return batch;
 }
 
-// The number of positions in the batch.
-Size Positions(const Sizes& batch) {
-  if (batch.size() == 1) return batch[0];
-  int64_t product = 1;
-  for (const Size& size : batch) {
-    if (size.kind != Size::Kind::kNumber ||
-        __builtin_mul_overflow(product, size.value, &product)) {
-      return {};
-    }
-  }
-  return Size::Of(product);
-}
-
 // Whether `shape` is [rows of the table, 1, ..., 1, its columns].
 bool KeepsRows(const GraphView& view, const std::string& shape,
                const std::string& table, const Sizes& batch) {
   const auto is_rows = [&](const Size& size) {
-    return Same(size, Positions(batch)) || Same(size, view.Dimension(table, 0));
+    return Same(size, Product(batch)) || Same(size, view.Dimension(table, 0));
   };
   const auto is_columns = [&](const Size& size) {
     return size.is(static_cast<int64_t>(batch.size())) ||

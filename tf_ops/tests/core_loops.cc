@@ -16,6 +16,7 @@
 #include "tf_ops/cpu/gather_nd.h"
 #include "tf_ops/cpu/scatter_nd.h"
 #include "tf_ops/tests/check.h"
+#include "tf_ops/tests/sums.h"
 
 // Where the counting is switched on, found by its name.
 extern "C" __attribute__((noinline)) void CountedLoop(
@@ -28,31 +29,6 @@ namespace {
 
 constexpr int64_t kRows = 20000;
 constexpr int64_t kParts = 4;
-
-class OneWorker : public Workers {
- public:
-  int count() const override { return 1; }
-  void Run(int64_t units, int64_t /*block*/,
-           const std::function<void(int64_t, int64_t)>& work) override {
-    work(0, units);
-  }
-};
-
-struct FloatSum {
-  using Value = float;
-  using Wide = float;
-  static constexpr bool kPlainBytes = true;
-  static void Add(const float& value, float* sum) { *sum += value; }
-};
-
-// As half precision: summed in a wider type, so that the tuples are sorted.
-struct WideSum {
-  using Value = float;
-  using Wide = double;
-  static constexpr bool kPlainBytes = true;
-  static void Add(const float& value, double* sum) { *sum += value; }
-  static float Round(double sum) { return static_cast<float>(sum); }
-};
 
 // kRows tuples that address `target`, whose slices have its last dimension.
 struct Tuples {
@@ -79,7 +55,7 @@ void Gather(IndexType type, const Shape& params) {
   const int64_t row_bytes = tuples.space.slice_elements * 4;
   const std::vector<char> from(tuples.space.rows() * row_bytes, 1);
   std::vector<char> to(kRows * row_bytes);
-  OneWorker worker;
+  ThreadWorkers worker(1);
   CountedLoop([&] {
     GatherNd(tuples.space, tuples.indices->indices(), from.data(),
              ByteRowMover(row_bytes), false, worker, to.data());
@@ -95,7 +71,7 @@ void Scatter(const Shape& output) {
   const std::vector<float> updates(kRows * space.slice_elements, 1.0F);
   std::vector<char> scratch(ScatterScratchBytes(space, way));
   std::vector<float> sums(space.rows() * space.slice_elements);
-  OneWorker worker;
+  ThreadWorkers worker(1);
   CountedLoop([&] {
     ScatterNd<Sum>(space, tuples.indices->indices(), updates.data(), false, way,
                    worker, scratch.data(), sums.data());
@@ -133,7 +109,7 @@ void StitchForward(int64_t row_bytes) {
   const Parts parts(row_bytes);
   std::vector<char> scratch(kRows * sizeof(int64_t) + sizeof(int64_t));
   std::vector<char> merged(kRows * row_bytes);
-  OneWorker worker;
+  ThreadWorkers worker(1);
   CountedLoop([&] {
     BadSource bad;
     StitchRows(parts.parts, worker, &bad);
@@ -145,13 +121,15 @@ void StitchForward(int64_t row_bytes) {
 
 void StitchBackward(int64_t row_bytes) {
   const Parts parts(row_bytes);
-  const std::vector<char> grad(kRows * row_bytes, 1);
+  const std::vector<char> grad(kRows * row_bytes, 2);
   std::vector<char> scratch(kRows * sizeof(int64_t) + sizeof(int64_t));
-  OneWorker worker;
+  ThreadWorkers worker(1);
   CountedLoop([&] {
     StitchGrad(parts.parts, kRows, grad.data(), ByteRowMover(row_bytes), false,
                worker, scratch.data());
   });
+  CHECK_CASE(parts.rows.front() == 2 && parts.rows.back() == 2,
+             "stitch gradient");
 }
 
 struct Case {
@@ -173,10 +151,11 @@ const Case kCases[] = {
      [] { Gather(IndexType::kInt32, Shape{100, 100, 1}); }},
     {"gather, depth 4, 16-byte rows",
      [] { Gather(IndexType::kInt32, Shape{10, 10, 10, 10, 4}); }},
-    {"scatter, 4-byte rows", [] { Scatter<FloatSum>(Shape{kRows, 1}); }},
-    {"scatter, 64-byte rows", [] { Scatter<FloatSum>(Shape{kRows, 16}); }},
+    {"scatter, 4-byte rows", [] { Scatter<PlainSum<float>>(Shape{kRows, 1}); }},
+    {"scatter, 64-byte rows",
+     [] { Scatter<PlainSum<float>>(Shape{kRows, 16}); }},
     {"scatter by sorting, 64-byte rows",
-     [] { Scatter<WideSum>(Shape{kRows, 16}); }},
+     [] { Scatter<WideSum<float, double>>(Shape{kRows, 16}); }},
     {"stitch, 4-byte rows", [] { StitchForward(4); }},
     {"stitch, 64-byte rows", [] { StitchForward(64); }},
     {"stitch gradient, 64-byte rows", [] { StitchBackward(64); }},

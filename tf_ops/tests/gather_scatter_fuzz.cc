@@ -14,26 +14,10 @@
 #include "tf_ops/cpu/scatter_nd.h"
 #include "tf_ops/tests/check.h"
 #include "tf_ops/tests/fuzz_input.h"
+#include "tf_ops/tests/sums.h"
 
 namespace tf_stitch_gather::testing {
 namespace {
-
-struct ByteSum {
-  using Value = uint8_t;
-  using Wide = uint8_t;
-  static constexpr bool kPlainBytes = true;
-  static void Add(uint8_t value, uint8_t* sum) {
-    *sum = static_cast<uint8_t>(*sum + value);
-  }
-};
-
-struct WideSum {
-  using Value = uint8_t;
-  using Wide = int32_t;
-  static constexpr bool kPlainBytes = true;
-  static void Add(uint8_t value, int32_t* sum) { *sum += value; }
-  static uint8_t Round(int32_t sum) { return static_cast<uint8_t>(sum); }
-};
 
 struct Case {
   Shape indices_shape;
@@ -190,9 +174,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!MakeCase(input, &c)) return 0;
   Gather(c, element_bytes, workers);
   GatherStrings(c, workers);
-  Scatter<ByteSum>(
+  Scatter<PlainSum<uint8_t>>(
       c, {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},
       workers);
-  Scatter<WideSum>(c, {ScatterWay::kSorted}, workers);
+  Scatter<WideSum<uint8_t, int32_t>>(c, {ScatterWay::kSorted}, workers);
   return 0;
 }

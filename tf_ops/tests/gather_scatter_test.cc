@@ -12,6 +12,7 @@
 #include "tf_ops/cpu/scatter_nd.h"
 #include "tf_ops/tests/check.h"
 #include "tf_ops/tests/problem.h"
+#include "tf_ops/tests/sums.h"
 
 namespace tf_stitch_gather::testing {
 namespace {
@@ -49,13 +50,6 @@ void TestGather(const Problem& p, Workers& workers) {
     }
   }
 }
-
-struct FloatSum {
-  using Value = float;
-  using Wide = float;
-  static constexpr bool kPlainBytes = true;
-  static void Add(float value, float* sum) { *sum += value; }
-};
 
 // A narrow type whose sum must be kept in a wider one.
 struct ByteSum {
@@ -148,7 +142,7 @@ int main() {
     for (const int threads : {1, 2, 5}) {
       ThreadWorkers workers(threads);
       TestGather(problem, workers);
-      TestScatter<FloatSum>(
+      TestScatter<PlainSum<float>>(
           problem,
           {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},
           workers);

@@ -1,0 +1,31 @@
+// Sums for tests of scatter_nd.h, without TensorFlow.
+
+#ifndef TF_OPS_TESTS_SUMS_H_
+#define TF_OPS_TESTS_SUMS_H_
+
+namespace tf_stitch_gather::testing {
+
+// Kept in the output.
+template <typename T>
+struct PlainSum {
+  using Value = T;
+  using Wide = T;
+  static constexpr bool kPlainBytes = true;
+  static void Add(const T& value, T* sum) {
+    *sum = static_cast<T>(*sum + value);
+  }
+};
+
+// Kept in a wider type, so that the tuples are sorted.
+template <typename T, typename W>
+struct WideSum {
+  using Value = T;
+  using Wide = W;
+  static constexpr bool kPlainBytes = true;
+  static void Add(const T& value, W* sum) { *sum += value; }
+  static T Round(const W& sum) { return static_cast<T>(sum); }
+};
+
+}  // namespace tf_stitch_gather::testing
+
+#endif  // TF_OPS_TESTS_SUMS_H_
