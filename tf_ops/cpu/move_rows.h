@@ -34,8 +34,9 @@ struct RowMover {
 };
 
 // For types that are their bytes; the loop's copy has a width that is fixed
-// at compile time for every row of up to 256 bytes.
-RowMover ByteRowMover(int64_t row_bytes);
+// at compile time for every row of up to 256 bytes. `rows` are written in all:
+// an output that is large goes past the caches.
+RowMover ByteRowMover(int64_t row_bytes, int64_t rows);
 
 // For types that need their own copy: `T` has a default constructor and copy
 // assignment, and dst holds constructed objects.
