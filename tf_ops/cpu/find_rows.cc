@@ -12,7 +12,7 @@ namespace tf_stitch_gather {
 namespace {
 
 // So many indices are read at a time.
-constexpr int64_t kReadIndices = 4 * kBlock;
+constexpr int64_t kReadIndices = int64_t{4} * kBlock;
 
 template <typename Index>
 bool ReadNumbers(const void* tuples, int64_t count, const IndexSpace& space,

@@ -13,6 +13,12 @@ namespace tf_stitch_gather {
 // scratch stay in the first-level cache.
 inline constexpr int kBlock = 256;
 
+inline constexpr int64_t kCacheLine = 64;
+
+// Of a row that is fetched ahead, the first lines; the hardware follows from
+// there.
+inline constexpr int64_t kPrefetchLines = 4;
+
 // The address of a row, as a number, so that it can be computed as one; kNoRow
 // stands for a row of zeros (empty strings, default variants).
 using RowAddress = int64_t;

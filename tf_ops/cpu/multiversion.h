@@ -1,18 +1,44 @@
-// Functions for more than one kind of x86-64 processor.
+// One loop for more than one kind of processor.
 
 #ifndef TF_OPS_CPU_MULTIVERSION_H_
 #define TF_OPS_CPU_MULTIVERSION_H_
 
-// Before a function: compiles it for any x86-64 and for those with AVX2, of
-// which the loader picks one. Whatever the function calls must be inlined into
-// it to gain. Not under a sanitizer, whose run time is not ready when the
-// loader picks.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define TSG_MULTIVERSION __attribute__((target_clones("avx2", "default")))
+namespace tf_stitch_gather {
+
+#ifdef __x86_64__
+
+// The processors that TensorFlow's wheels run on may lack AVX2.
+inline bool HasAvx2() {
+  static const bool has = __builtin_cpu_supports("avx2");
+  return has;
+}
+
+// Everything that `loop` calls is inlined here, and so compiled for AVX2. That
+// has no fused multiply-add: sums keep their bits.
+template <typename Loop>
+__attribute__((target("avx2"), flatten)) void RunWithAvx2(const Loop& loop) {
+  loop();
+}
+
+// Calls `loop`, in the version for this processor.
+template <typename Loop>
+void RunBestVersion(const Loop& loop) {
+  if (HasAvx2()) {
+    RunWithAvx2(loop);
+  } else {
+    loop();
+  }
+}
+
 #else
-#define TSG_MULTIVERSION
+
+template <typename Loop>
+void RunBestVersion(const Loop& loop) {
+  loop();
+}
+
 #endif
-#define TSG_INLINE inline __attribute__((always_inline))
+
+}  // namespace tf_stitch_gather
 
 #endif  // TF_OPS_CPU_MULTIVERSION_H_
