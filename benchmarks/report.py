@@ -14,14 +14,15 @@ from rich.table import Table
 
 from benchmarks.results import Measurement
 from benchmarks.targets import (
-    COPY_SHARE,
     COPY_SLICE_BYTES,
+    LIMIT_SHARE,
     NOISY,
     Verdict,
     below_copy_share,
     group_of,
     judge,
     limit_reached,
+    limit_share,
     over_scratch,
 )
 
@@ -52,9 +53,10 @@ _SUITE_TITLES = {
     "width": "16 MB of output in slices of more and more bytes",
 }
 _LEGEND = (
-    "built-in, ours, copy (DeepCopy of the output's bytes), call (an op that does nothing): median "
-    "time. ±: interquartile range. peak: rise of resident memory in one of our calls, output "
-    "included. scratch: what our op allocates beside its output."
+    "built-in, ours, copy (DeepCopy of the output's bytes), call (an op that does nothing with as "
+    "many inputs): median time. ±: interquartile range. peak: rise of resident memory in one of "
+    "our calls, output included. scratch: what our op allocates beside its output. limit: the copy "
+    f"or the call, whichever is slower, where we reach {LIMIT_SHARE} of its speed, and our share."
 )
 
 
@@ -118,7 +120,7 @@ def _print_grid(console: Console, measurements: Sequence[Measurement], title: st
             _bytes(m.memory.ours_peak),
             _bytes(m.memory.ours_scratch),
             *(_time(m.peers_s[peer]) if peer in m.peers_s else "" for peer in peers),
-            f"at limit: {limit_reached(m)}" if limit_reached(m) else "",
+            f"{limit_reached(m)} {limit_share(m):.2f}" if limit_reached(m) else "",
             style="red" if m.ratio < 1 and not limit_reached(m) else "",
         )
     console.print(table)
@@ -189,7 +191,7 @@ def print_summary(console: Console, measurements: Sequence[Measurement]) -> list
             )
     slow = below_copy_share(grid)
     console.print(
-        f"Slices of {COPY_SLICE_BYTES} bytes and more below {COPY_SHARE} of a copy's speed: "
+        f"Slices of {COPY_SLICE_BYTES} bytes and more below {LIMIT_SHARE} of a copy's speed: "
         + (
             "; ".join(
                 f"{escape(m.case.name)} ({m.threads} threads) {m.copy_share:.2f}" for m in slow

@@ -19,10 +19,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from benchmarks.cases import GRADIENT_OPS, STITCH_OPS, Case
+from benchmarks.cases import GRADIENT_OPS, Case
 from benchmarks.problems import Problem
 from benchmarks.results import Mode
 
@@ -49,8 +48,8 @@ class Sides:
     """The calls of one case.
 
     `deepcopy` and `call` are the limits: a copy of as many bytes as the output has, and an op
-    (inside `tf.function`: a function) that does nothing with its inputs. `function` and `inputs`
-    are what `ours` calls, for building it into another graph.
+    (inside `tf.function`: a function) that does nothing with as many inputs. `function` and
+    `inputs` are what `ours` calls, for building it into another graph.
     """
 
     builtins: list[Side]
@@ -105,7 +104,7 @@ def build_sides(
     return Sides(
         builtins=[side(name, fn, _is_checked(problem, name)) for name, fn in builtins],
         ours=side("ours", own, True),
-        deepcopy=_deepcopy_side(problem, graph),
+        deepcopy=_deepcopy_side(problem, own_inputs, graph),
         call=_call_side(problem, own_inputs, graph),
         function=own_bound,
         inputs=own_inputs,
@@ -185,17 +184,19 @@ def _dense(gradient: Any) -> Any:
     return tf.convert_to_tensor(gradient)
 
 
-def _deepcopy_side(problem: Problem, graph: bool) -> Side:
+def _deepcopy_side(problem: Problem, inputs: tuple[Any, ...], graph: bool) -> Side:
     if problem.case.dtype == "string":
         source = tf.constant(problem.expected[0])
     else:
         source = tf.zeros([-(-problem.output_bytes // 4)], tf.float32)
 
-    def copy(x: Any) -> Any:
+    def copy(x: Any, *_: Any) -> Any:
         return tf.raw_ops.DeepCopy(x=x)
 
-    function = tf.function(copy, autograph=False) if graph else copy
-    return Side("deepcopy", functools.partial(function, source))
+    if not graph:
+        return Side("deepcopy", functools.partial(copy, source))
+    # A function is handed all inputs, whatever it does with them.
+    return Side("deepcopy", functools.partial(tf.function(copy, autograph=False), source, *inputs))
 
 
 def _call_side(problem: Problem, inputs: tuple[Any, ...], graph: bool) -> Side:
@@ -207,12 +208,6 @@ def _call_side(problem: Problem, inputs: tuple[Any, ...], graph: bool) -> Side:
             return [tf.identity(tensors[n % len(tensors)]) for n in range(outputs)]
 
         return Side("call", functools.partial(tf.function(nothing, autograph=False), *inputs))
-    if problem.case.op in STITCH_OPS:
-        # As many inputs as the stitch has, and nothing done with them.
-        true, parts = (
-            tf.constant(True),
-            tf.nest.flatten(tf.nest.map_structure(tf.constant, problem.inputs[:2])),
-        )
-        return Side("call", lambda: tf.raw_ops.Assert(condition=true, data=parts))
-    scalar = tf.constant(np.float32(0))
-    return Side("call", lambda: tf.raw_ops.Identity(input=scalar))
+    true = tf.constant(True)
+    others = tf.nest.flatten(tf.nest.map_structure(tf.constant, problem.inputs))[1:]
+    return Side("call", lambda: tf.raw_ops.Assert(condition=true, data=others))

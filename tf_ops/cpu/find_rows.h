@@ -22,27 +22,34 @@ class RowFinder {
             int64_t scale, int64_t bad_place);
 
   // Writes the places of tuples [begin, begin + count), count <= kBlock, and
-  // returns how many are bad. Reads each index once.
+  // returns how many are bad. No place comes from more than one read of an
+  // index.
   int64_t Find(int64_t begin, int64_t count, int64_t* places) const;
 
+  // Writes the numbers of their rows, if all are in range and the space has
+  // fewer than 2^32 rows; else false, and the numbers are of no use.
+  bool FindNumbers(int64_t begin, int64_t count, uint32_t* numbers) const;
+
  private:
-  // For tuples of one batch, whose rows start at `base`.
-  using FindFn = int64_t (*)(const void* tuples, int64_t count,
-                             const RowFinder& finder, int64_t base,
-                             int64_t* places);
-  template <typename Index, int kDepth>
-  static int64_t FindIn(const void* tuples, int64_t count,
-                        const RowFinder& finder, int64_t base, int64_t* places);
-  template <typename Index>
-  static FindFn Select(int depth);
+  // Calls visit(tuples, count, number of the first one within these, first row
+  // of their batch) for the pieces of [begin, begin + count) that are of one
+  // batch, until it returns false.
+  template <typename Visitor>
+  bool VisitBatches(int64_t begin, int64_t count, const Visitor& visit) const;
 
   Indices indices_;
   const IndexSpace& space_;
   int64_t base_;
   int64_t scale_;
   int64_t bad_place_;
+  bool numbered_;
   int64_t tuple_bytes_;
-  FindFn find_;
+  // For tuples of one batch, in the type of the indices.
+  bool (*read_numbers_)(const void* tuples, int64_t count,
+                        const IndexSpace& space, uint32_t* numbers);
+  int64_t (*find_each_)(const void* tuples, int64_t count,
+                        const IndexSpace& space, int64_t base, int64_t scale,
+                        int64_t bad_place, int64_t* places);
 };
 
 // The first bad tuple that any thread has met; kNone at first.

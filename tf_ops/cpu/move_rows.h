@@ -13,6 +13,12 @@ namespace tf_stitch_gather {
 // scratch stay in the first-level cache.
 inline constexpr int kBlock = 256;
 
+inline constexpr int64_t kCacheLine = 64;
+
+// Of a row that is fetched ahead, the first lines; the hardware follows from
+// there.
+inline constexpr int64_t kPrefetchLines = 4;
+
 // The address of a row, as a number, so that it can be computed as one; kNoRow
 // stands for a row of zeros (empty strings, default variants).
 using RowAddress = int64_t;
@@ -34,8 +40,9 @@ struct RowMover {
 };
 
 // For types that are their bytes; the loop's copy has a width that is fixed
-// at compile time for every row of up to 256 bytes.
-RowMover ByteRowMover(int64_t row_bytes);
+// at compile time for every row of up to 256 bytes. `rows` are written in all:
+// an output that is large goes past the caches.
+RowMover ByteRowMover(int64_t row_bytes, int64_t rows);
 
 // For types that need their own copy: `T` has a default constructor and copy
 // assignment, and dst holds constructed objects.

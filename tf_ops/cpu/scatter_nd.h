@@ -26,6 +26,7 @@
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/huge_pages.h"
 #include "tf_ops/cpu/move_rows.h"
+#include "tf_ops/cpu/multiversion.h"
 #include "tf_ops/cpu/parallel.h"
 #include "tf_ops/cpu/sorted_tuples.h"
 
@@ -35,8 +36,9 @@ template <typename Sum>
 inline constexpr bool kSumsInPlace =
     std::is_same_v<typename Sum::Value, typename Sum::Wide>;
 
-// Threads that share a row must not share its cache lines.
-inline constexpr int64_t kMinColumnBytes = 64;
+// Threads that share rows take at least so much of each: of 64 bytes, the
+// memory was read many times over, and two threads were slower than one.
+inline constexpr int64_t kMinColumnBytes = 256;
 
 // The ways to divide a scatter among threads.
 enum class ScatterWay {
@@ -84,17 +86,25 @@ void AddRows(const int64_t* rows, int64_t count,
     }
     return;
   }
-  // Far enough for a fetch from memory to arrive.
-  constexpr int64_t kAhead = 12;
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count && rows[i + kAhead] >= 0) {
-      __builtin_prefetch(output + rows[i + kAhead] * width + first, 1);
+  RunBestVersion([=] {
+    // Far enough for a fetch from memory to arrive.
+    constexpr int64_t kAhead = 12;
+    constexpr int64_t kLine =
+        std::max<int64_t>(kCacheLine / static_cast<int64_t>(sizeof(Value)), 1);
+    const int64_t fetched = std::min(last, first + kPrefetchLines * kLine);
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + kAhead < count && rows[i + kAhead] >= 0) {
+        const Value* ahead = output + rows[i + kAhead] * width;
+        for (int64_t j = first; j < fetched; j += kLine) {
+          __builtin_prefetch(ahead + j, 1);
+        }
+      }
+      if (rows[i] < 0) continue;
+      const Value* from = updates + i * width;
+      Value* to = output + rows[i] * width;
+      for (int64_t j = first; j < last; ++j) Sum::Add(from[j], to + j);
     }
-    if (rows[i] < 0) continue;
-    const Value* from = updates + i * width;
-    Value* to = output + rows[i] * width;
-    for (int64_t j = first; j < last; ++j) Sum::Add(from[j], to + j);
-  }
+  });
 }
 
 // Sums the rows of `updates` whose tuples are at [begin, end) of `sorted` into
@@ -200,12 +210,18 @@ int64_t ScatterInPlace(const IndexSpace& space, const Indices& indices,
     }
   });
   if (first_bad.tuple() != FirstBad::kNone) return first_bad.tuple();
-  const int64_t unit = kMinColumnBytes / static_cast<int64_t>(sizeof(*output));
-  ParallelFor(workers, CeilDivide(width, unit),
-              static_cast<double>(tuples) * cost::Row(kMinColumnBytes),
+  // Threads that share a row do not share its cache lines.
+  constexpr int64_t kValueBytes = sizeof(*output);
+  const int64_t pieces = std::clamp<int64_t>(
+      width * kValueBytes / kMinColumnBytes, 1, workers.count());
+  const int64_t unit = std::max<int64_t>(kCacheLine / kValueBytes, 1);
+  const int64_t columns =
+      CeilDivide(CeilDivide(std::max<int64_t>(width, 1), pieces), unit) * unit;
+  ParallelFor(workers, CeilDivide(width, columns),
+              static_cast<double>(tuples) * cost::Row(columns * kValueBytes),
               [&](int64_t begin, int64_t end) {
-                AddRows<Sum>(rows, tuples, updates, width, begin * unit,
-                             std::min(end * unit, width), output);
+                AddRows<Sum>(rows, tuples, updates, width, begin * columns,
+                             std::min(end * columns, width), output);
               });
   return FirstBad::kNone;
 }

@@ -44,8 +44,8 @@ class StitchOp : public OpKernel {
     OP_REQUIRES_OK(ctx, Rows(ctx, parts, workers, &rows));
 
     RowMover mover;
-    OP_REQUIRES_OK(
-        ctx, MakeRowMover(ctx->expected_output_dtype(0), row_elements, &mover));
+    OP_REQUIRES_OK(ctx, MakeRowMover(ctx->expected_output_dtype(0),
+                                     row_elements, rows, &mover));
     TensorShape shape;
     OP_REQUIRES_OK(ctx, ToTensorShape(shapes.Merged(rows), &shape));
     Tensor* merged;
@@ -108,7 +108,8 @@ class MyDynamicStitchGradOp : public OpKernel {
     const Tensor& grad = ctx->input(ctx->num_inputs() - 1);
     const int64_t rows = grad.dim_size(0);
     RowMover mover;
-    OP_REQUIRES_OK(ctx, MakeRowMover(grad.dtype(), row_elements, &mover));
+    OP_REQUIRES_OK(
+        ctx, MakeRowMover(grad.dtype(), row_elements, parts.sources(), &mover));
     Tensor scratch_tensor;
     void* scratch;
     OP_REQUIRES_OK(

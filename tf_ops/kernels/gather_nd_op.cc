@@ -39,8 +39,8 @@ class GatherNdOp : public OpKernel {
     OP_REQUIRES_OK(ctx, PrepareGatherNd(ctx, params, batch_dims_, ignore_bad_,
                                         &call, &shape));
     RowMover mover;
-    OP_REQUIRES_OK(
-        ctx, MakeRowMover(params.dtype(), call.space.slice_elements, &mover));
+    OP_REQUIRES_OK(ctx, MakeRowMover(params.dtype(), call.space.slice_elements,
+                                     call.space.tuples(), &mover));
     Tensor* output;
     OP_REQUIRES_OK(ctx, ctx->allocate_output(0, shape, &output));
 

@@ -64,7 +64,7 @@ absl::Status ScalarIndex(const Tensor& tensor, const char* name,
   return absl::OkStatus();
 }
 
-absl::Status MakeRowMover(DataType type, int64_t slice_elements,
+absl::Status MakeRowMover(DataType type, int64_t slice_elements, int64_t rows,
                           RowMover* mover) {
   if (type == tensorflow::DT_STRING) {
     *mover = ObjectRowMover<tensorflow::tstring>(slice_elements);
@@ -74,7 +74,8 @@ absl::Status MakeRowMover(DataType type, int64_t slice_elements,
     *mover = ObjectRowMover<tensorflow::ResourceHandle>(slice_elements);
   } else if (tensorflow::DataTypeCanUseMemcpy(type) &&
              tensorflow::DataTypeSize(type) > 0) {
-    *mover = ByteRowMover(slice_elements * tensorflow::DataTypeSize(type));
+    *mover =
+        ByteRowMover(slice_elements * tensorflow::DataTypeSize(type), rows);
   } else {
     return absl::InvalidArgumentError(
         "no tensor on the CPU has the data type " +

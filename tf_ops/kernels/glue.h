@@ -37,7 +37,7 @@ absl::Status ScalarIndex(const tensorflow::Tensor& tensor, const char* name,
 // How rows of a type are moved; InvalidArgument for a type that no CPU tensor
 // holds.
 absl::Status MakeRowMover(tensorflow::DataType type, int64_t slice_elements,
-                          RowMover* mover);
+                          int64_t rows, RowMover* mover);
 
 // Reads the attribute bad_indices_policy, if the op has one. On the CPU only
 // IGNORE lets a bad index pass.

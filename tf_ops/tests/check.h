@@ -19,6 +19,9 @@
 
 namespace tf_stitch_gather::testing {
 
+// More rows than any cache holds, which are written in another way than few.
+inline constexpr int64_t kManyRows = int64_t{1} << 40;
+
 // Ends the program with the place and the case when `condition` is false.
 #define CHECK_CASE(condition, name)                                        \
   do {                                                                     \

@@ -58,7 +58,7 @@ void Gather(IndexType type, const Shape& params) {
   ThreadWorkers worker(1);
   CountedLoop([&] {
     GatherNd(tuples.space, tuples.indices->indices(), from.data(),
-             ByteRowMover(row_bytes), false, worker, to.data());
+             ByteRowMover(row_bytes, kRows), false, worker, to.data());
   });
   CHECK_CASE(to.front() == 1 && to.back() == 1, "gather");
 }
@@ -113,7 +113,7 @@ void StitchForward(int64_t row_bytes) {
   CountedLoop([&] {
     BadSource bad;
     StitchRows(parts.parts, worker, &bad);
-    Stitch(parts.parts, kRows, ByteRowMover(row_bytes), false, worker,
+    Stitch(parts.parts, kRows, ByteRowMover(row_bytes, kRows), false, worker,
            scratch.data(), merged.data());
   });
   CHECK_CASE(merged.front() == 1 && merged.back() == 1, "stitch");
@@ -125,8 +125,8 @@ void StitchBackward(int64_t row_bytes) {
   std::vector<char> scratch(kRows * sizeof(int64_t) + sizeof(int64_t));
   ThreadWorkers worker(1);
   CountedLoop([&] {
-    StitchGrad(parts.parts, kRows, grad.data(), ByteRowMover(row_bytes), false,
-               worker, scratch.data());
+    StitchGrad(parts.parts, kRows, grad.data(), ByteRowMover(row_bytes, kRows),
+               false, worker, scratch.data());
   });
   CHECK_CASE(parts.rows.front() == 2 && parts.rows.back() == 2,
              "stitch gradient");

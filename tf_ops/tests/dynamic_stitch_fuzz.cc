@@ -34,9 +34,10 @@ bool Same(const BadSource& a, const BadSource& b) {
          (!a.found() || (a.position == b.position && a.value == b.value));
 }
 
-// A stitch of `parts` into `rows` rows, and its gradient.
+// A stitch of `parts` into `rows` rows, and its gradient, by a mover that is
+// made for `moved` rows.
 void StitchInto(const std::vector<Part>& list, IndexType type, int64_t rows,
-                int64_t row_bytes, Workers& workers) {
+                int64_t row_bytes, int64_t moved, Workers& workers) {
   StitchParts parts(type, static_cast<int>(list.size()));
   StitchParts grads(type, static_cast<int>(list.size()));
   const auto want = Memory(rows * row_bytes);
@@ -59,7 +60,7 @@ void StitchInto(const std::vector<Part>& list, IndexType type, int64_t rows,
       winners[row] = {m, i};
     }
   }
-  const RowMover mover = ByteRowMover(row_bytes);
+  const RowMover mover = ByteRowMover(row_bytes, moved);
   const auto scratch = Memory(StitchScratchBytes(rows, mover));
   const auto merged = Memory(rows * row_bytes);
   FUZZ_CHECK(Same(
@@ -118,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     part.grad = Memory(part.count * row_bytes);
   }
-  StitchInto(list, type, size_asked, row_bytes, workers);
+  StitchInto(list, type, size_asked, row_bytes, kManyRows, workers);
 
   // Without a size, the greatest index tells it.
   StitchParts parts(type, static_cast<int>(list.size()));
@@ -143,7 +144,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FUZZ_CHECK(Same(bad, negative ? first_bad : BadSource()));
   if (!bad.found()) {
     FUZZ_CHECK(rows == std::min(greatest, INT64_MAX - 1) + 1);
-    if (rows <= 4096) StitchInto(list, type, rows, row_bytes, workers);
+    if (rows <= 4096) StitchInto(list, type, rows, row_bytes, rows, workers);
   }
   return 0;
 }

@@ -80,7 +80,7 @@ void TestStitch(const Case& c, IndexType type, int64_t offset,
   CHECK_CASE(Same(Bad(parts, report), bad), name);
   if (!bad.found()) CHECK_CASE(on_device->value == rows - 1, name);
 
-  const RowMover mover = ByteRowMover(row_bytes);
+  const RowMover mover = ByteRowMover(row_bytes, rows);
   for (const int64_t size : {rows, rows + 3, rows - 1, int64_t{0}}) {
     if (size < 0) continue;
     std::vector<char> cpu_scratch(

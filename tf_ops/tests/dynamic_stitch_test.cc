@@ -15,7 +15,7 @@ namespace tf_stitch_gather::testing {
 namespace {
 
 void TestStitch(uint64_t seed, IndexType type, int64_t row_bytes,
-                Workers& workers) {
+                bool many_rows, Workers& workers) {
   Random random(seed);
   const std::string name =
       "seed " + std::to_string(seed) + ", row of " + std::to_string(row_bytes);
@@ -68,7 +68,8 @@ void TestStitch(uint64_t seed, IndexType type, int64_t row_bytes,
         winner[row] = {m, static_cast<int64_t>(i)};
       }
     }
-    const RowMover mover = ByteRowMover(row_bytes);
+    const RowMover mover =
+        ByteRowMover(row_bytes, many_rows ? kManyRows : size);
     std::vector<char> scratch(
         std::max(StitchScratchBytes(size, mover),
                  StitchGradScratchBytes(grad_parts, size, mover)) +
@@ -137,8 +138,10 @@ int main() {
     for (const int threads : {1, 4}) {
       ThreadWorkers workers(threads);
       for (const IndexType type : {IndexType::kInt32, IndexType::kInt64}) {
-        for (const int64_t row_bytes : {0, 1, 4, 7, 31, 32, 64, 100, 300}) {
-          TestStitch(seed, type, row_bytes, workers);
+        for (const int64_t row_bytes :
+             {0, 1, 4, 7, 31, 32, 64, 96, 100, 256, 300}) {
+          TestStitch(seed, type, row_bytes, false, workers);
+          TestStitch(seed, type, row_bytes, true, workers);
         }
       }
     }

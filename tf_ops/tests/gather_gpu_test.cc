@@ -23,7 +23,7 @@ void TestGather(const Problem& p, int64_t row_bytes, int64_t offset,
   const std::string name = p.name + ", row of " + std::to_string(row_bytes) +
                            " at " + std::to_string(offset);
   ThreadWorkers workers(1);
-  const RowMover mover = ByteRowMover(row_bytes);
+  const RowMover mover = ByteRowMover(row_bytes, p.space.tuples());
   Random random(row_bytes);
   std::vector<char> params_bytes(p.space.rows() * row_bytes);
   for (char& byte : params_bytes) byte = static_cast<char>(random.Below(256));

@@ -70,7 +70,8 @@ std::unique_ptr<char[]> Memory(int64_t bytes) {
   return memory;
 }
 
-void Gather(const Case& c, int64_t element_bytes, Workers& workers) {
+void Gather(const Case& c, int64_t element_bytes, int64_t moved,
+            Workers& workers) {
   const IndexSpace& space = c.space;
   const int64_t row_bytes = space.slice_elements * element_bytes;
   const auto params = Memory(space.rows() * row_bytes);
@@ -78,7 +79,7 @@ void Gather(const Case& c, int64_t element_bytes, Workers& workers) {
     params[i] = static_cast<char>(i * 31 + 7);
   }
   const auto output = Memory(space.tuples() * row_bytes);
-  const RowMover mover = ByteRowMover(row_bytes);
+  const RowMover mover = ByteRowMover(row_bytes, moved);
   FUZZ_CHECK(GatherNd(space, c.indices->indices(), params.get(), mover, false,
                       workers, output.get()) == c.first_bad);
   FUZZ_CHECK(GatherNd(space, c.indices->indices(), params.get(), mover, true,
@@ -172,7 +173,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ThreadWorkers workers(1 + static_cast<int>(input.Below(2)) * 2);
   Case c;
   if (!MakeCase(input, &c)) return 0;
-  Gather(c, element_bytes, workers);
+  for (const int64_t moved : {c.space.tuples(), kManyRows}) {
+    Gather(c, element_bytes, moved, workers);
+  }
   GatherStrings(c, workers);
   Scatter<PlainSum<uint8_t>>(
       c, {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},

@@ -17,7 +17,10 @@
 namespace tf_stitch_gather::testing {
 namespace {
 
-void TestGather(const Problem& p, Workers& workers) {
+// `moved` is the number of rows that the mover is made for; the output starts
+// `offset` bytes off.
+void TestGather(const Problem& p, int64_t moved, int64_t offset,
+                Workers& workers) {
   for (const int width : {1, 2, 3, 4, 8, 16}) {
     const int64_t row_bytes = p.space.slice_elements * width;
     std::vector<char> params(p.space.rows() * row_bytes + 1);
@@ -26,11 +29,12 @@ void TestGather(const Problem& p, Workers& workers) {
     }
     for (const IndexType type : kIndexTypes) {
       const IndexTensor indices(type, p.values);
-      std::vector<char> output(p.space.tuples() * row_bytes + 1, 'x');
-      const RowMover mover = ByteRowMover(row_bytes);
+      std::vector<char> memory(offset + p.space.tuples() * row_bytes + 1, 'x');
+      char* const output = memory.data() + offset;
+      const RowMover mover = ByteRowMover(row_bytes, moved);
       const int64_t bad =
           GatherNd(p.space, indices.indices(), params.data(), mover,
-                   /*ignore_bad=*/true, workers, output.data());
+                   /*ignore_bad=*/true, workers, output);
       CHECK_CASE(bad == FirstBad::kNone, p.name);
       for (int64_t t = 0; t < p.space.tuples(); ++t) {
         std::vector<char> expected(row_bytes, 0);
@@ -39,14 +43,13 @@ void TestGather(const Problem& p, Workers& workers) {
                       row_bytes);
         }
         CHECK_CASE(std::equal(expected.begin(), expected.end(),
-                              output.begin() + t * row_bytes),
+                              output + t * row_bytes),
                    p.name + ", tuple " + std::to_string(t));
       }
-      CHECK_CASE(output.back() == 'x', p.name);
-      CHECK_CASE(
-          GatherNd(p.space, indices.indices(), params.data(), mover,
-                   /*ignore_bad=*/false, workers, output.data()) == p.first_bad,
-          p.name);
+      CHECK_CASE(memory.back() == 'x', p.name);
+      CHECK_CASE(GatherNd(p.space, indices.indices(), params.data(), mover,
+                          /*ignore_bad=*/false, workers, output) == p.first_bad,
+                 p.name);
     }
   }
 }
@@ -141,7 +144,9 @@ int main() {
     const Problem problem = MakeProblem(seed, /*with_bad=*/seed % 2 == 1);
     for (const int threads : {1, 2, 5}) {
       ThreadWorkers workers(threads);
-      TestGather(problem, workers);
+      TestGather(problem, problem.space.tuples(), 0, workers);
+      TestGather(problem, kManyRows, 0, workers);
+      TestGather(problem, kManyRows, 1, workers);
       TestScatter<PlainSum<float>>(
           problem,
           {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},
