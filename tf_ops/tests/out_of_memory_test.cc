@@ -135,7 +135,7 @@ int FailLoops(HelperWorkers& workers) {
   const Indices indices = {in.indices.data(), IndexType::kInt64};
   const char* rows = reinterpret_cast<const char*>(in.rows.data());
   char* output = reinterpret_cast<char*>(in.output.data());
-  const RowMover mover = ByteRowMover(kWidth * sizeof(float));
+  const RowMover mover = ByteRowMover(kWidth * sizeof(float), kCount);
   const auto reversed = [&] { return in.Reversed(in.output); };
   int failed = FailEach(
       "gather", workers,
