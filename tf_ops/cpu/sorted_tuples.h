@@ -123,7 +123,7 @@ template <typename Key>
 void ParallelSort(Key* keys, int64_t count, Workers& workers) {
   const double ns = cost::Sort(count);
   const int bits = DifferingBits(keys, count);
-  if (workers.count() <= 1 || ns < 2 * kMinParallelNs) {
+  if (workers.count() <= 1 || ns < kMinParallelNs) {
     SortKeys(keys, count, bits);
     return;
   }

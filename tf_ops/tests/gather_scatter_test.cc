@@ -54,6 +54,29 @@ void TestGather(const Problem& p, int64_t moved, int64_t offset,
   }
 }
 
+// Narrow rows of params that no cache holds, which are fetched ahead.
+void TestGatherOfManyRows() {
+  constexpr int64_t kRows = 5'000'000;
+  std::vector<int32_t> params(kRows);
+  for (int64_t i = 0; i < kRows; ++i) params[i] = static_cast<int32_t>(i * 31);
+  Random random(1);
+  std::vector<int64_t> values(1000);
+  for (int64_t& value : values) value = random.Below(kRows);
+  IndexSpace space;
+  CHECK_CASE(MakeIndexSpace(Shape{1000, 1}, Shape{kRows}, 0, &space).ok(),
+             "many rows");
+  const IndexTensor indices(IndexType::kInt32, values);
+  std::vector<int32_t> output(1000);
+  ThreadWorkers workers(2);
+  GatherNd(space, indices.indices(),
+           reinterpret_cast<const char*>(params.data()), ByteRowMover(4, 1000),
+           /*ignore_bad=*/false, workers,
+           reinterpret_cast<char*>(output.data()));
+  for (int64_t i = 0; i < 1000; ++i) {
+    CHECK_CASE(output[i] == params[values[i]], "many rows");
+  }
+}
+
 // A narrow type whose sum must be kept in a wider one.
 struct ByteSum {
   using Value = int8_t;
@@ -154,5 +177,6 @@ int main() {
       TestScatter<ByteSum>(problem, {ScatterWay::kSorted}, workers);
     }
   }
+  TestGatherOfManyRows();
   std::puts("gather and scatter: passed");
 }
