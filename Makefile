@@ -242,7 +242,7 @@ $(BUILD_INFO): $(LIBRARY) tools/build_info.py python/tf_stitch_gather/_version.p
 	  --nvcc '$(NVCC_VERSION)' --cuda-architectures '$(CUDA_ARCHITECTURES)'
 
 # Another place than the sources' gets them, too.
-ifneq (,$(SANITIZE))
+ifneq (python/tf_stitch_gather,$(PACKAGE_DIR))
 PACKAGE_FILES := $(patsubst python/tf_stitch_gather/%,$(PACKAGE_DIR)/%,$(wildcard python/tf_stitch_gather/*.py \
   python/tf_stitch_gather/cmake/*))
 $(PACKAGE_FILES): $(PACKAGE_DIR)/%: python/tf_stitch_gather/%
@@ -304,7 +304,7 @@ RUN_PYTHON = $(PRELOAD_$(SANITIZE)) PYTHONPATH=$(patsubst %/,%,$(dir $(PACKAGE_D
 PRELOAD_address = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
   ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:detect_odr_violation=0:allocator_may_return_null=1 \
   UBSAN_OPTIONS=print_stacktrace=1
-CXX_FILES = $(wildcard benchmarks/gpu/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
+CXX_FILES = $(wildcard benchmarks/gpu/*.cc tests/*.cc tf_ops/*/*.cc tf_ops/*/*.h $(addprefix tf_ops/xla/compat/,*.h */*.h) examples/cc/*.cc examples/cc/*.h examples/cc/*.c)
 # What compiles without TensorFlow and CCCL; .clang-tidy says what is looked for.
 TIDY_FILES = $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc tf_ops/tests/gather_scatter_test.cc)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"

@@ -8,6 +8,9 @@ graphs and saved models that no client wrote, memory that is not there.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,8 @@ import support
 import tensorflow as tf
 import tf_stitch_gather as tsg
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.eager import context
+from tensorflow.python.eager.execute import execute
 from tensorflow.python.framework import op_def_registry
 
 raw = tsg.raw_ops
@@ -274,6 +279,62 @@ def test_graphs_with_absurd_attributes(op_type):
     assert spoiled > 30
 
 
+def confused_tensors():
+    """Tensors of kinds that stand for memory in quite different ways."""
+    plain = [tf.constant("text"), tf.constant(1.5j), tf.constant(True), tf.constant(3, tf.qint8)]
+    handle = tf.Variable(1.0).handle
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0).resource_handle
+    variant = tf.raw_ops.EmptyTensorList(
+        element_shape=-1, max_num_elements=1, element_dtype=tf.float32
+    )
+    return [*plain, handle, table, variant, tf.constant(2, tf.int8), tf.constant(2.0, tf.float64)]
+
+
+@pytest.mark.parametrize("op_type", NODES)
+def test_tensors_of_another_kind_than_the_attributes_say(op_type):
+    """By the function of TensorFlow's C API that the eager ops call, which is handed all of it."""
+
+    def call(inputs, attributes):
+        outputs = {"MyGatherNdSparseGrad": 2, "MyDynamicStitchGrad": 2}.get(op_type, 1)
+        pairs = [
+            part
+            for name, value in attributes.items()
+            for part in (name, value if isinstance(value, int) else value.as_datatype_enum)
+        ]
+        return execute(op_type, outputs, inputs, tuple(pairs), context.context())
+
+    good = [tf.constant(array) for array in inputs_of(op_type)]
+    if op_type == "MyResourceGatherNd":
+        variable = tf.Variable(good[0])
+        good[0] = variable.handle
+    call(good, NODES[op_type])
+    tried = errors = 0
+    for place in range(len(good)):
+        for other in confused_tensors():
+            if other.dtype == good[place].dtype == tf.resource and other.shape == []:
+                continue  # A variable of another shape or type: tests/test_variables.py.
+            for confused in (other, tf.fill(good[place].shape, other)):
+                inputs = [*good[:place], confused, *good[place + 1 :]]
+                try:
+                    # TensorFlow takes a type from the tensor, whatever the attribute says.
+                    assert call(inputs, NODES[op_type])[-1].dtype == other.dtype
+                except (tf.errors.OpError, TypeError, ValueError):
+                    errors += 1
+                tried += 1
+    # One input more than the op has ends the process in TensorFlow, of its own ops as well.
+    for inputs in (good[:-1], [], good[::-1]):
+        with pytest.raises((tf.errors.OpError, TypeError, ValueError)):
+            call(inputs, NODES[op_type])
+    right = call(good, NODES[op_type])[-1]
+    for name in NODES[op_type]:
+        for value in ABSURD[name]:
+            try:
+                support.equal(call(good, {**NODES[op_type], name: value})[-1], right)
+            except (tf.errors.OpError, TypeError, ValueError):
+                errors += 1
+    assert tried >= 30 and errors > tried // 2
+
+
 def test_saved_models_that_were_tampered_with(tmp_path):
     """A changed or cut file gives an exception, or a model whose calls do."""
 
@@ -364,6 +425,19 @@ print(failed == 20 * len(large), failed)
 def test_allocations_that_fail():
     """Each is an exception, 160 of them, and the small calls between them are right."""
     assert support.child(MEMORY_LIMIT) == "True 160"
+
+
+@pytest.mark.skipif(
+    "LD_PRELOAD" in os.environ or shutil.which("g++") is None, reason="preloads a library itself"
+)
+def test_each_small_allocation_of_ours_fails_once(tmp_path):
+    """Kernels, shape functions, the pass and XLA's kernels: what ours asks for, not TensorFlow."""
+    library = tmp_path / "failing_new.so"
+    source = Path(__file__).parent / "failing_new.cc"
+    subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    program = Path(__file__).parent / "out_of_memory_program.py"
+    failed = support.child(program, str(library), env={"LD_PRELOAD": str(library)})
+    assert int(failed) > 300
 
 
 def test_a_step_that_is_cancelled():

@@ -92,7 +92,7 @@ def test_no_file_names_a_place_on_a_machine():
         ("core", {"core"}),
         ("cpu", {"core", "cpu"}),
         ("ops", {"core", "ops", "tensorflow"}),
-        ("grappler", {"grappler", "tensorflow"}),
+        ("grappler", {"core", "grappler", "tensorflow"}),
         ("gpu", {"core", "gpu"}),
         ("xla", {"core", "ops", "tensorflow", "xla"}),
         ("kernels", {"core", "cpu", "gpu", "kernels", "ops", "tensorflow"}),

@@ -8,6 +8,9 @@ import os
 
 from tf_stitch_gather import _loader
 
+#: TSG_OUT_OF_MEMORY of the header.
+_OUT_OF_MEMORY = 2
+
 
 class _Bytes(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
@@ -34,6 +37,11 @@ def _take(value: _Bytes) -> bytes:
     return text
 
 
+def _check_memory(result: int) -> None:
+    if result == _OUT_OF_MEMORY:
+        raise MemoryError("no memory for the graph and its copy: free some")
+
+
 def _lines(text: bytes) -> list[list[str]]:
     return [line.split("\t") for line in text.decode("utf-8", "replace").splitlines()]
 
@@ -49,18 +57,19 @@ def rewrite_graph(graph: bytes, to_builtin: bool, xla: bool) -> tuple[bytes, lis
         ctypes.byref(rewritten),
         ctypes.byref(outcomes),
     )
-    text = _take(outcomes)
+    graph, text = _take(rewritten), _take(outcomes)
+    _check_memory(failed)
     if failed:
         raise ValueError(text.decode())
-    return _take(rewritten), _lines(text)
+    return graph, _lines(text)
 
 
 def rewrite_stats() -> list[list[str]]:
     """What the graph pass did, a list of fields for each kind of outcome."""
     stats = _Bytes()
-    _library().TsgRewriteStats(ctypes.byref(stats))
+    _check_memory(_library().TsgRewriteStats(ctypes.byref(stats)))
     return _lines(_take(stats))
 
 
 def reset_rewrite_stats() -> None:
-    _library().TsgResetRewriteStats()
+    _check_memory(_library().TsgResetRewriteStats())

@@ -15,6 +15,7 @@
 #include "tensorflow/core/grappler/optimizers/custom_graph_optimizer.h"
 #include "tensorflow/core/grappler/optimizers/custom_graph_optimizer_registry.h"
 #include "tensorflow/core/util/device_name_utils.h"
+#include "tf_ops/core/no_throw.h"
 #include "tf_ops/grappler/rewrite.h"
 #include "tf_ops/grappler/stats.h"
 
@@ -23,6 +24,7 @@ namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::grappler::Cluster;
+using tensorflow::grappler::CustomGraphOptimizer;
 using tensorflow::grappler::GrapplerItem;
 
 template <typename Devices>
@@ -53,7 +55,14 @@ bool HasWork(const GraphDef& graph) {
   return false;
 }
 
-class RewritePass : public tensorflow::grappler::CustomGraphOptimizer {
+// Made when the library is loaded, so that handing it on needs no memory.
+const absl::Status& OutOfMemory() {
+  static const auto* const status = new absl::Status(
+      absl::AbortedError("no memory to replace ops in the graph"));
+  return *status;
+}
+
+class RewritePass : public CustomGraphOptimizer {
  public:
   absl::Status Init(
       const tensorflow::RewriterConfig_CustomGraphOptimizer* config) override {
@@ -63,13 +72,22 @@ class RewritePass : public tensorflow::grappler::CustomGraphOptimizer {
     return absl::OkStatus();
   }
 
-  std::string name() const override { return "tf_stitch_gather"; }
+  // Of messages; short enough for a string that asks for no memory.
+  std::string name() const override { return "TfStitchGather"; }
   bool UsesFunctionLibrary() const override { return true; }
 
+  // Aborted stands for a graph that stays as it was.
   absl::Status Optimize(Cluster* cluster, const GrapplerItem& item,
                         GraphDef* optimized) override {
+    return NoThrow([&] { return Rewrite(cluster, item, optimized); },
+                   OutOfMemory());
+  }
+
+ private:
+  absl::Status Rewrite(Cluster* cluster, const GrapplerItem& item,
+                       GraphDef* optimized) const {
     if (!HasWork(item.graph)) return absl::AbortedError("nothing to replace");
-    *optimized = item.graph;
+    GraphDef graph = item.graph;
     RewriteOptions options;
     options.xla = xla_;
     AddTypes(item.devices(), &options.device_types);
@@ -79,15 +97,25 @@ class RewritePass : public tensorflow::grappler::CustomGraphOptimizer {
     for (const auto& feed : item.feed) {
       options.fed.insert(feed.first.substr(0, feed.first.find(':')));
     }
-    CountOutcomes(item.id, RewriteGraph(options, optimized));
+    CountOutcomes(item.id, RewriteGraph(options, &graph));
+    optimized->Swap(&graph);
     return absl::OkStatus();
   }
 
- private:
   bool xla_ = false;
 };
 
-REGISTER_GRAPH_OPTIMIZER_AS(RewritePass, "tf_stitch_gather");
+// Without the pass, TensorFlow goes on.
+CustomGraphOptimizer* MakePass() {
+  return NoThrow([]() -> CustomGraphOptimizer* { return new RewritePass; },
+                 static_cast<CustomGraphOptimizer*>(nullptr));
+}
+
+[[maybe_unused]] const bool registered = [] {
+  tensorflow::grappler::CustomGraphOptimizerRegistry::RegisterOptimizerOrDie(
+      MakePass, "tf_stitch_gather");
+  return !OutOfMemory().ok();
+}();
 
 }  // namespace
 }  // namespace tf_stitch_gather

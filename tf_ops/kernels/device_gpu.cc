@@ -86,7 +86,8 @@ GpuKernel::GpuKernel(OpKernelConstruction* ctx) : AsyncOpKernel(ctx) {
 void GpuKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
   const GpuStream stream = StreamOf(ctx);
   Wait wait;
-  OP_REQUIRES_OK_ASYNC(ctx, Start(ctx, stream, &wait), done);
+  OP_REQUIRES_OK_ASYNC(ctx, NoThrow([&] { return Start(ctx, stream, &wait); }),
+                       done);
   if (!wait.finish) {
     done();
     return;
@@ -106,7 +107,8 @@ void GpuKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
                                                   landing.data())),
                        done);
 #if defined(TSG_HOST_BACK_END)
-  OP_REQUIRES_OK_ASYNC(ctx, wait.finish(landing.data()), done);
+  OP_REQUIRES_OK_ASYNC(
+      ctx, NoThrow([&] { return wait.finish(landing.data()); }), done);
   done();
 #else
   stream_executor::Stream* tf_stream = ctx->op_device_context()->stream();
@@ -123,7 +125,7 @@ void GpuKernel::ComputeAsync(OpKernelContext* ctx, DoneCallback done) {
           const stream_executor::gpu::ScopedActivateContext active(
               tf_stream->parent());
 #endif
-          status = finish(landing.data());
+          status = NoThrow([&] { return finish(landing.data()); });
         }
         OP_REQUIRES_OK_ASYNC(ctx, status, done);
         done();

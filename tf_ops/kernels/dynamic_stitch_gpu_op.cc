@@ -12,6 +12,7 @@
 #include "tf_ops/kernels/device_gpu.h"
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -21,6 +22,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 // The parts of a stitch, here and on the device, and a report there. Copies
 // share the memory.
@@ -183,19 +185,19 @@ class MyDynamicStitchGradGpuOp : public GpuKernel {
   }
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyDynamicStitch")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("T", FixedWidthTypes()),
-                        MyDynamicStitchGpuOp);
-REGISTER_KERNEL_BUILDER(Name("MyDynamicStitchSized")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("T", FixedWidthTypes())
-                            .HostMemory("size"),
-                        MyDynamicStitchSizedGpuOp);
-REGISTER_KERNEL_BUILDER(Name("MyDynamicStitchGrad")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("T", FixedWidthTypes()),
-                        MyDynamicStitchGradGpuOp);
+const KernelRegistration<MyDynamicStitchGpuOp> kMyDynamicStitch(
+    Name("MyDynamicStitch")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("T", FixedWidthTypes()));
+const KernelRegistration<MyDynamicStitchSizedGpuOp> kMyDynamicStitchSized(
+    Name("MyDynamicStitchSized")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("T", FixedWidthTypes())
+        .HostMemory("size"));
+const KernelRegistration<MyDynamicStitchGradGpuOp> kMyDynamicStitchGrad(
+    Name("MyDynamicStitchGrad")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("T", FixedWidthTypes()));
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -8,6 +8,7 @@
 #include "tf_ops/cpu/dynamic_stitch.h"
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -17,6 +18,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 absl::Status BadIndexStatus(const BadSource& bad, int64_t size,
                             const OpKernel& kernel) {
@@ -124,14 +126,12 @@ class MyDynamicStitchGradOp : public OpKernel {
   bool ignore_bad_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyDynamicStitch").Device(tensorflow::DEVICE_CPU),
-                        MyDynamicStitchOp);
-REGISTER_KERNEL_BUILDER(
-    Name("MyDynamicStitchSized").Device(tensorflow::DEVICE_CPU),
-    MyDynamicStitchSizedOp);
-REGISTER_KERNEL_BUILDER(
-    Name("MyDynamicStitchGrad").Device(tensorflow::DEVICE_CPU),
-    MyDynamicStitchGradOp);
+const KernelRegistration<MyDynamicStitchOp> kMyDynamicStitch(
+    Name("MyDynamicStitch").Device(tensorflow::DEVICE_CPU));
+const KernelRegistration<MyDynamicStitchSizedOp> kMyDynamicStitchSized(
+    Name("MyDynamicStitchSized").Device(tensorflow::DEVICE_CPU));
+const KernelRegistration<MyDynamicStitchGradOp> kMyDynamicStitchGrad(
+    Name("MyDynamicStitchGrad").Device(tensorflow::DEVICE_CPU));
 
 }  // namespace
 }  // namespace tf_stitch_gather

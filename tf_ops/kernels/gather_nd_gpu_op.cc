@@ -10,6 +10,7 @@
 #include "tf_ops/kernels/device_gpu.h"
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -18,6 +19,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 // What the two ops share: all but where the params come from.
 class GatherNdGpuOp : public GpuKernel {
@@ -89,15 +91,15 @@ class MyResourceGatherNdGpuOp : public GatherNdGpuOp {
   tensorflow::DataType dtype_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyGatherNd")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("Tparams", FixedWidthTypes()),
-                        MyGatherNdGpuOp);
-REGISTER_KERNEL_BUILDER(Name("MyResourceGatherNd")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("dtype", FixedWidthTypes())
-                            .HostMemory("resource"),
-                        MyResourceGatherNdGpuOp);
+const KernelRegistration<MyGatherNdGpuOp> kMyGatherNd(
+    Name("MyGatherNd")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("Tparams", FixedWidthTypes()));
+const KernelRegistration<MyResourceGatherNdGpuOp> kMyResourceGatherNd(
+    Name("MyResourceGatherNd")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("dtype", FixedWidthTypes())
+        .HostMemory("resource"));
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -10,6 +10,7 @@
 #include "tf_ops/cpu/gather_nd.h"
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -19,6 +20,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 // What the two ops share: all but where the params come from.
 class GatherNdOp : public OpKernel {
@@ -85,11 +87,10 @@ class MyResourceGatherNdOp : public GatherNdOp {
   tensorflow::DataType dtype_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyGatherNd").Device(tensorflow::DEVICE_CPU),
-                        MyGatherNdOp);
-REGISTER_KERNEL_BUILDER(
-    Name("MyResourceGatherNd").Device(tensorflow::DEVICE_CPU),
-    MyResourceGatherNdOp);
+const KernelRegistration<MyGatherNdOp> kMyGatherNd(
+    Name("MyGatherNd").Device(tensorflow::DEVICE_CPU));
+const KernelRegistration<MyResourceGatherNdOp> kMyResourceGatherNd(
+    Name("MyResourceGatherNd").Device(tensorflow::DEVICE_CPU));
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -1,17 +1,15 @@
 #include "tf_ops/kernels/glue.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/lib/core/threadpool.h"
 #include "tensorflow/core/platform/tstring.h"
 #include "tf_ops/core/checked_math.h"
+#include "tf_ops/cpu/block_queue.h"
 
 namespace tf_stitch_gather {
 
@@ -118,62 +116,6 @@ absl::Status AllocateScratch(OpKernelContext* ctx, int64_t bytes,
   return status;
 }
 
-namespace {
-
-// A loop whose blocks are taken one by one by whoever is free. Helpers that
-// wake when nothing is left find only this, so it is shared with them.
-class BlockQueue {
- public:
-  BlockQueue(int64_t units, int64_t block,
-             const std::function<void(int64_t, int64_t)>& work)
-      : units_(units),
-        block_(block),
-        blocks_(CeilDivide(units, block)),
-        work_(work) {}
-
-  // Works until no block is left. `work_` is alive whenever a block is taken,
-  // since the caller waits for the blocks and not for the helpers.
-  void TakeBlocks() {
-    for (;;) {
-      const int64_t number = next_.fetch_add(1, std::memory_order_relaxed);
-      if (number >= blocks_) return;
-      const int64_t begin = number * block_;
-      work_(begin, std::min(begin + block_, units_));
-      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks_) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        all_done_.notify_all();
-      }
-    }
-  }
-
-  // Returns when the blocks that others took are done. They are short, so a
-  // look at the counter mostly spares the way through the kernel.
-  void Wait() {
-    for (int spin = 0; spin < kSpins; ++spin) {
-      if (Done()) return;
-      __builtin_ia32_pause();
-    }
-    std::unique_lock<std::mutex> lock(mutex_);
-    all_done_.wait(lock, [&] { return Done(); });
-  }
-
- private:
-  static constexpr int kSpins = 2000;
-
-  bool Done() const { return done_.load(std::memory_order_acquire) == blocks_; }
-
-  const int64_t units_;
-  const int64_t block_;
-  const int64_t blocks_;
-  const std::function<void(int64_t, int64_t)>& work_;
-  std::atomic<int64_t> next_{0};
-  std::atomic<int64_t> done_{0};
-  std::mutex mutex_;
-  std::condition_variable all_done_;
-};
-
-}  // namespace
-
 DeviceWorkers::DeviceWorkers(OpKernelContext* ctx)
     : threads_(*ctx->device()->tensorflow_cpu_worker_threads()) {}
 
@@ -181,14 +123,11 @@ int DeviceWorkers::count() const { return threads_.num_threads; }
 
 void DeviceWorkers::Run(int64_t units, int64_t block,
                         const std::function<void(int64_t, int64_t)>& work) {
-  const auto queue = std::make_shared<BlockQueue>(units, block, work);
   const int64_t helpers =
       std::min<int64_t>(count(), CeilDivide(units, block)) - 1;
-  for (int64_t i = 0; i < helpers; ++i) {
-    threads_.workers->Schedule([queue] { queue->TakeBlocks(); });
-  }
-  queue->TakeBlocks();
-  queue->Wait();
+  RunBlocks(units, block, helpers, work, [&](std::function<void()> help) {
+    threads_.workers->Schedule(std::move(help));
+  });
 }
 
 }  // namespace tf_stitch_gather

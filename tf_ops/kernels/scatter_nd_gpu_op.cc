@@ -11,6 +11,7 @@
 #include "tf_ops/kernels/device_gpu.h"
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -19,6 +20,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 class MyScatterNdGpuOp : public GpuKernel {
  public:
@@ -126,16 +128,16 @@ class MyGatherNdSparseGradGpuOp : public GpuKernel {
   }
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyScatterNd")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("T", SummableFixedWidthTypes())
-                            .HostMemory("shape"),
-                        MyScatterNdGpuOp);
-REGISTER_KERNEL_BUILDER(Name("MyGatherNdSparseGrad")
-                            .Device(GpuKernelDevice())
-                            .TypeConstraint("T", SummableFixedWidthTypes())
-                            .HostMemory("num_rows"),
-                        MyGatherNdSparseGradGpuOp);
+const KernelRegistration<MyScatterNdGpuOp> kMyScatterNd(
+    Name("MyScatterNd")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("T", SummableFixedWidthTypes())
+        .HostMemory("shape"));
+const KernelRegistration<MyGatherNdSparseGradGpuOp> kMyGatherNdSparseGrad(
+    Name("MyGatherNdSparseGrad")
+        .Device(GpuKernelDevice())
+        .TypeConstraint("T", SummableFixedWidthTypes())
+        .HostMemory("num_rows"));
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -9,6 +9,7 @@
 #include "tf_ops/kernels/glue.h"
 #include "tf_ops/kernels/prepare.h"
 #include "tf_ops/kernels/sums.h"
+#include "tf_ops/ops/make_kernel.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -18,6 +19,7 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
+using tensorflow::register_kernel::Name;
 
 // Refuses, when the kernel is made, a type that cannot be added.
 absl::Status CheckSummable(tensorflow::DataType type) {
@@ -130,11 +132,10 @@ class MyGatherNdSparseGradOp : public OpKernel {
   bool ignore_bad_;
 };
 
-REGISTER_KERNEL_BUILDER(Name("MyScatterNd").Device(tensorflow::DEVICE_CPU),
-                        MyScatterNdOp);
-REGISTER_KERNEL_BUILDER(
-    Name("MyGatherNdSparseGrad").Device(tensorflow::DEVICE_CPU),
-    MyGatherNdSparseGradOp);
+const KernelRegistration<MyScatterNdOp> kMyScatterNd(
+    Name("MyScatterNd").Device(tensorflow::DEVICE_CPU));
+const KernelRegistration<MyGatherNdSparseGradOp> kMyGatherNdSparseGrad(
+    Name("MyGatherNdSparseGrad").Device(tensorflow::DEVICE_CPU));
 
 }  // namespace
 }  // namespace tf_stitch_gather

@@ -16,6 +16,20 @@ absl::Status ToTensorFlow(const Status& status) {
   return absl::InternalError(status.message());
 }
 
+const absl::Status& OutOfMemory() {
+  static const auto* const status = new absl::Status(
+      absl::ResourceExhaustedError("no memory for the small objects of the "
+                                   "call: free some, or raise the "
+                                   "limit of the process"));
+  return *status;
+}
+
+namespace {
+
+[[maybe_unused]] const absl::Status& made_in_time = OutOfMemory();
+
+}  // namespace
+
 Indices ToIndices(const tensorflow::Tensor& tensor) {
   switch (tensor.dtype()) {
     case tensorflow::DT_INT16:

@@ -76,7 +76,7 @@ REGISTER_OP("MyDynamicStitch")
     .Attr("N: int >= 1")
     .Attr("T: type")
     .Attr("Tindices: {int32, int64} = DT_INT32")
-    .SetShapeFn(StitchShape)
+    .SetShapeFn(NoThrowShape<StitchShape>)
     .Doc(R"doc(
 Puts the rows of several tensors into one, at the places that `indices` name:
 
@@ -102,7 +102,7 @@ REGISTER_OP("MyDynamicStitchSized")
     .Attr("T: type")
     .Attr("Tindices: {int32, int64} = DT_INT32")
     .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(SizedStitchShape)
+    .SetShapeFn(NoThrowShape<SizedStitchShape>)
     .Doc(R"doc(
 MyDynamicStitch into a given number of rows, which needs no look at the indices
 to know the shape of its output.
@@ -123,7 +123,7 @@ REGISTER_OP("MyDynamicStitchGrad")
     .Attr("T: type")
     .Attr("Tindices: {int32, int64} = DT_INT32")
     .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(StitchGradShapes)
+    .SetShapeFn(NoThrowShape<StitchGradShapes>)
     .Doc(R"doc(
 The gradient of MyDynamicStitch and MyDynamicStitchSized for `data`.
 

@@ -68,7 +68,7 @@ REGISTER_OP("MyGatherNd")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("bad_indices_policy: string = ''")
     .Attr("batch_dims: int = 0")
-    .SetShapeFn(GatherNdShape)
+    .SetShapeFn(NoThrowShape<GatherNdShape>)
     .Doc(R"doc(
 Gathers slices of `params` into a tensor whose shape `indices` gives.
 
@@ -100,7 +100,7 @@ REGISTER_OP("MyResourceGatherNd")
     .Attr("bad_indices_policy: string = ''")
     .Attr("batch_dims: int = 0")
     .SetIsStateful()
-    .SetShapeFn(ResourceGatherNdShape)
+    .SetShapeFn(NoThrowShape<ResourceGatherNdShape>)
     .Doc(R"doc(
 MyGatherNd from a variable, of which only the rows asked for are read.
 
@@ -124,7 +124,7 @@ REGISTER_OP("MyScatterNd")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("bad_indices_policy: string = ''")
     .Attr("batch_dims: int = 0")
-    .SetShapeFn(ScatterNdShape)
+    .SetShapeFn(NoThrowShape<ScatterNdShape>)
     .Doc(R"doc(
 Adds `updates` at `indices` to a tensor of zeros; the gradient of MyGatherNd.
 
@@ -153,7 +153,7 @@ REGISTER_OP("MyGatherNdSparseGrad")
     .Attr("T: type")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(SparseGradShapes)
+    .SetShapeFn(NoThrowShape<SparseGradShapes>)
     .Doc(R"doc(
 The gradient of MyGatherNd in sparse form, for indices of one column.
 

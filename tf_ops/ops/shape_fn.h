@@ -27,6 +27,12 @@ bool GreatestConstant(tensorflow::shape_inference::InferenceContext* ctx,
 absl::Status ShapeFromInput(tensorflow::shape_inference::InferenceContext* ctx,
                             int input, Shape* shape);
 
+// The shape function `fn`, which no exception leaves.
+template <absl::Status (*fn)(tensorflow::shape_inference::InferenceContext*)>
+absl::Status NoThrowShape(tensorflow::shape_inference::InferenceContext* ctx) {
+  return NoThrow([ctx] { return fn(ctx); });
+}
+
 // Refuses a bad_indices_policy that does not exist while the graph is built.
 absl::Status CheckPolicy(tensorflow::shape_inference::InferenceContext* ctx);
 

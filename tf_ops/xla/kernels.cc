@@ -14,6 +14,7 @@
 #include "tf_ops/core/policy.h"
 #include "tf_ops/core/shape.h"
 #include "tf_ops/ops/convert.h"
+#include "tf_ops/ops/make_kernel.h"
 #include "tf_ops/xla/lowering.h"
 #include "tf_ops/xla/registration.h"
 
@@ -398,10 +399,23 @@ class MyDynamicStitchGradXla : public XlaOpKernel {
   }
 };
 
+// `Kernel`, whose Compile does not throw.
 template <typename Kernel>
-tensorflow::OpKernel* Make(OpKernelConstruction* ctx) {
-  return new Kernel(ctx);
-}
+class NoThrowXla final : public Kernel {
+ public:
+  using Kernel::Kernel;
+
+  void Compile(XlaOpKernelContext* ctx) override {
+    const absl::Status status = NoThrow([&] {
+      Kernel::Compile(ctx);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) ctx->SetStatus(status);
+  }
+};
+
+template <typename Kernel>
+constexpr auto Make = MakeKernel<NoThrowXla<Kernel>>;
 
 [[maybe_unused]] const bool registered = [] {
   RegisterXlaKernels({
