@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 
+#include "tf_ops/core/tuple_row.h"
 #include "tf_ops/cpu/copy_bytes.h"
 #include "tf_ops/cpu/cost_model.h"
 #include "tf_ops/cpu/extremes.h"
@@ -165,10 +166,11 @@ void StitchStraight(const StitchParts& parts, int64_t rows,
               block, count, rows, part, position, bad,
               [=](int64_t i, int64_t row) {
                 if (row_bytes >= kMinFetchedBytes && i + kFetchAhead < count) {
-                  // In numbers: an index further on may be a bad one.
-                  const RowAddress ahead =
-                      reinterpret_cast<RowAddress>(merged) +
-                      static_cast<int64_t>(block[i + kFetchAhead]) * row_bytes;
+                  // In numbers that wrap: an index further on may be a bad one.
+                  const uint64_t ahead =
+                      reinterpret_cast<uintptr_t>(merged) +
+                      IndexStep(block[i + kFetchAhead],
+                                static_cast<uint64_t>(row_bytes));
                   __builtin_prefetch(reinterpret_cast<void*>(ahead), 1);
                   __builtin_prefetch(
                       reinterpret_cast<void*>(ahead + row_bytes - 1), 1);
