@@ -26,7 +26,7 @@ LISTING = subprocess.run(
 FILES = [name for name in sorted(set(LISTING.split("\0"))) if name and (ROOT / name).is_file()]
 SOURCES = [name for name in FILES if re.search(r"\.(py|cc|h|toml)$|(^|/)(Makefile|run)$", name)]
 PRODUCT = [name for name in SOURCES if not name.startswith("tests/")]
-CXX_FILES = [name for name in FILES if name.startswith("tf_ops/")]
+CXX_FILES = [name for name in FILES if re.search(r"^tf_ops/.*\.(cc|h)$", name)]
 
 
 def text(name: str) -> str:
