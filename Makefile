@@ -231,6 +231,7 @@ $(LINKED): FORCE
 
 # Written beside its place and moved there, so that a process that has the old one loaded keeps it whole.
 $(LIBRARY): $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LINKED) $(EXPORTS)
+	@mkdir -p $(@D)
 	@echo "LINK $@"
 	@$(CXX) -shared $(CORE_OBJECTS) $(TF_OBJECTS) $(CUDA_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) $(CUDA_LINK_FLAGS) -o $@.partial
 	@mv $@.partial $@
@@ -258,6 +259,7 @@ $(XLA_LINKED): FORCE
 	$(call write_if_changed,$(XLA_LINK_OBJECTS))
 
 $(XLA_LIBRARY): $(XLA_LINK_OBJECTS) $(XLA_LINKED) $(EXPORTS)
+	@mkdir -p $(@D)
 	@echo "LINK $@"
 	@$(CXX) -shared $(XLA_LINK_OBJECTS) $(LDFLAGS) $(TF_LINK_FLAGS) -l:libtensorflow_cc.so.2 -o $@.partial
 	@mv $@.partial $@
