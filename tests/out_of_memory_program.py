@@ -131,9 +131,10 @@ for name, call in EAGER.items():
     counts[name] = fail_each(name, call)
 counts["graph"] = fail_each("graph", build_and_run)
 counts["rewrite"] = fail_each("rewrite", rewritten, step=41)
-counts["xla"] = fail_each("xla", compiled, step=7)
+if tsg.build_info()["xla"]["loaded"]:  # A sanitized build has no library for XLA.
+    counts["xla"] = fail_each("xla", compiled, step=7)
 tsg.rewrite.enable()
 counts["pass"] = fail_each("pass", passed, step=5)
-assert counts["graph"] > 300 and all(counts[n] > 0 for n in ("rewrite", "xla", "pass")), counts
+assert counts["graph"] > 300 and all(counts[n] > 0 for n in counts.keys() - EAGER.keys()), counts
 print(counts)
 print(sum(counts.values()))
