@@ -85,7 +85,7 @@ int DataInputs(const NodeDef& node) {
 }
 
 GraphView::GraphView(bool is_function, Nodes* nodes,
-                     const absl::flat_hash_set<std::string>& fed,
+                     const std::unordered_set<std::string>& fed,
                      const tensorflow::grappler::GraphProperties& properties)
     : is_function_(is_function),
       nodes_(nodes),
@@ -106,7 +106,7 @@ GraphView::Tensor GraphView::Resolve(const std::string& input) const {
     name = parts[0];
     const auto node = by_name_.find(name);
     if (node == by_name_.end() || node->second->op() != "Identity" ||
-        node->second->input_size() == 0 || fed_.contains(name)) {
+        node->second->input_size() == 0 || fed_.count(name) > 0) {
       break;
     }
     name = node->second->input(0);
@@ -117,7 +117,7 @@ GraphView::Tensor GraphView::Resolve(const std::string& input) const {
 const NodeDef* GraphView::Producer(const std::string& input) const {
   const std::string name = Resolve(input).node;
   const auto node = by_name_.find(name);
-  if (node == by_name_.end() || fed_.contains(name)) return nullptr;
+  if (node == by_name_.end() || fed_.count(name) > 0) return nullptr;
   return node->second;
 }
 
@@ -342,7 +342,7 @@ bool GraphView::AllOnes(const std::string& input) const {
 std::string GraphView::Add(const NodeDef& like, const std::string& suffix,
                            NodeDef node) {
   std::string name = absl::StrCat(like.name(), "/", suffix);
-  for (int n = 1; by_name_.contains(name); ++n) {
+  for (int n = 1; by_name_.count(name) > 0; ++n) {
     name = absl::StrCat(like.name(), "/", suffix, "_", n);
   }
   node.set_name(name);

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -48,7 +48,7 @@ class GraphView {
   // `nodes` are those of a function or of a graph; `properties` knows them by
   // the same names. Nothing is assumed of the nodes named in `fed`.
   GraphView(bool is_function, Nodes* nodes,
-            const absl::flat_hash_set<std::string>& fed,
+            const std::unordered_set<std::string>& fed,
             const tensorflow::grappler::GraphProperties& properties);
 
   // The node that makes the tensor, past Identity; null for an argument of a
@@ -106,9 +106,9 @@ class GraphView {
 
   const bool is_function_;
   Nodes* const nodes_;
-  const absl::flat_hash_set<std::string>& fed_;
+  const std::unordered_set<std::string>& fed_;
   const tensorflow::grappler::GraphProperties& properties_;
-  absl::flat_hash_map<std::string, tensorflow::NodeDef*> by_name_;
+  std::unordered_map<std::string, tensorflow::NodeDef*> by_name_;
   mutable int steps_ = 0;
 };
 

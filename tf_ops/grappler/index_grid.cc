@@ -127,7 +127,7 @@ NodeDef MakeReshape(const std::string& tensor, DataType type,
 // One graph or function body.
 class Body {
  public:
-  Body(bool is_function, const absl::flat_hash_set<std::string>& fed,
+  Body(bool is_function, const std::unordered_set<std::string>& fed,
        const GraphProperties& properties, GraphView::Nodes* nodes)
       : view_(is_function, nodes, fed, properties) {}
 
@@ -252,10 +252,10 @@ std::vector<NodeDef*> Candidates(GraphView::Nodes* nodes) {
 }  // namespace
 
 std::vector<Collapse> CollapseIndexGrids(
-    bool prune, const absl::flat_hash_set<std::string>& fed, GraphDef* graph) {
+    bool prune, const std::unordered_set<std::string>& fed, GraphDef* graph) {
   std::vector<Collapse> collapses;
   const auto run = [&](const std::string& function, GrapplerItem item,
-                       const absl::flat_hash_set<std::string>& given,
+                       const std::unordered_set<std::string>& given,
                        GraphView::Nodes* nodes) {
     std::vector<std::string> unused;
     GraphProperties properties(item);

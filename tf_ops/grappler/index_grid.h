@@ -7,9 +7,9 @@
 #define TF_OPS_GRAPPLER_INDEX_GRID_H_
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace tf_stitch_gather {
@@ -34,7 +34,7 @@ struct Collapse {
 // `fed` names the nodes of the graph whose values are given from outside. With
 // `prune`, nodes of functions that are then without a use are removed.
 std::vector<Collapse> CollapseIndexGrids(
-    bool prune, const absl::flat_hash_set<std::string>& fed,
+    bool prune, const std::unordered_set<std::string>& fed,
     tensorflow::GraphDef* graph);
 
 }  // namespace tf_stitch_gather

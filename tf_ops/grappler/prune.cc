@@ -1,10 +1,10 @@
 #include "tf_ops/grappler/prune.h"
 
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
@@ -31,8 +31,8 @@ bool HasEffect(const NodeDef& node) {
 }  // namespace
 
 void Prune(const std::vector<std::string>& tensors, FunctionDef* function) {
-  absl::flat_hash_map<std::string, const NodeDef*> nodes;
-  absl::flat_hash_map<std::string, int> uses;
+  std::unordered_map<std::string, const NodeDef*> nodes;
+  std::unordered_map<std::string, int> uses;
   for (const NodeDef& node : function->node_def()) {
     nodes[node.name()] = &node;
     for (const std::string& input : node.input()) ++uses[NodeOf(input)];
@@ -42,7 +42,7 @@ void Prune(const std::vector<std::string>& tensors, FunctionDef* function) {
 
   std::vector<std::string> unused;
   for (const std::string& tensor : tensors) unused.push_back(NodeOf(tensor));
-  absl::flat_hash_set<std::string> removed;
+  std::unordered_set<std::string> removed;
   while (!unused.empty()) {
     const std::string name = unused.back();
     unused.pop_back();
@@ -58,7 +58,7 @@ void Prune(const std::vector<std::string>& tensors, FunctionDef* function) {
   if (removed.empty()) return;
   google::protobuf::RepeatedPtrField<NodeDef> kept;
   for (NodeDef& node : *function->mutable_node_def()) {
-    if (!removed.contains(node.name())) kept.Add()->Swap(&node);
+    if (removed.count(node.name()) == 0) kept.Add()->Swap(&node);
   }
   function->mutable_node_def()->Swap(&kept);
 }

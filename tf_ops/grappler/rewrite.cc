@@ -1,11 +1,11 @@
 #include "tf_ops/grappler/rewrite.h"
 
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -36,8 +36,8 @@ void AddCalledFunctions(const AttrValue& value,
 }
 
 // The functions that XLA compiles as a whole, and those that they call.
-absl::flat_hash_set<std::string> CompiledFunctions(const GraphDef& graph) {
-  absl::flat_hash_map<std::string, const FunctionDef*> functions;
+std::unordered_set<std::string> CompiledFunctions(const GraphDef& graph) {
+  std::unordered_map<std::string, const FunctionDef*> functions;
   std::vector<std::string> reached;
   const auto reach_from = [&](const NodeDef& node) {
     if (!XlaMustCompile(node) && node.op() != "XlaLaunch") return;
@@ -52,7 +52,7 @@ absl::flat_hash_set<std::string> CompiledFunctions(const GraphDef& graph) {
     if (XlaMustCompile(function)) reached.push_back(name);
     for (const NodeDef& node : function.node_def()) reach_from(node);
   }
-  absl::flat_hash_set<std::string> compiled;
+  std::unordered_set<std::string> compiled;
   while (!reached.empty()) {
     const std::string name = reached.back();
     reached.pop_back();
@@ -114,13 +114,13 @@ class Rewriter {
 std::vector<Outcome> RewriteGraph(const RewriteOptions& options,
                                   GraphDef* graph) {
   Rewriter rewriter(options);
-  const absl::flat_hash_set<std::string> compiled = CompiledFunctions(*graph);
+  const std::unordered_set<std::string> compiled = CompiledFunctions(*graph);
   rewriter.Rewrite("", false, graph->mutable_node());
   // A graph without a library is to stay without one.
   for (int k = 0; k < graph->library().function_size(); ++k) {
     FunctionDef& function = *graph->mutable_library()->mutable_function(k);
     const std::string& name = function.signature().name();
-    rewriter.Rewrite(name, compiled.contains(name),
+    rewriter.Rewrite(name, compiled.count(name) > 0,
                      function.mutable_node_def());
   }
   if (options.direction == Direction::kToOurs) {

@@ -5,9 +5,9 @@
 
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tf_ops/grappler/rules.h"
 
@@ -30,7 +30,7 @@ struct RewriteOptions {
   // Of the devices for nodes that name none; empty if not known.
   std::set<std::string> device_types;
   // Nodes of the graph whose values are given from outside.
-  absl::flat_hash_set<std::string> fed;
+  std::unordered_set<std::string> fed;
   // Whether nodes that an index grid leaves without a use are removed from
   // functions. Grappler and the runtime do that themselves.
   bool prune = false;

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -35,7 +35,7 @@ struct Stats {
   std::mutex mutex;
   // By kind, op and reason.
   std::map<std::tuple<Outcome::Kind, std::string, std::string>, int64_t> counts;
-  absl::flat_hash_set<std::string> skipped;
+  std::unordered_set<std::string> skipped;
 };
 
 Stats& GetStats() {
