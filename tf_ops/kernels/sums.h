@@ -4,32 +4,13 @@
 #ifndef TF_OPS_KERNELS_SUMS_H_
 #define TF_OPS_KERNELS_SUMS_H_
 
-#include <type_traits>
-
 #include "tensorflow/core/framework/register_types.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/tstring.h"
+#include "tf_ops/cpu/plain_sum.h"
 #include "tf_ops/ops/compat.h"
 
 namespace tf_stitch_gather {
-
-// Types that are summed as they are.
-template <typename T>
-struct PlainSum {
-  using Value = T;
-  using Wide = T;
-  static constexpr bool kPlainBytes = true;
-  // Integers wrap around, which C++ defines for unsigned ones only.
-  static void Add(const T& value, T* sum) {
-    if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      *sum = static_cast<T>(static_cast<Unsigned>(*sum) +
-                            static_cast<Unsigned>(value));
-    } else {
-      *sum = *sum + value;
-    }
-  }
-};
 
 // Types of at most 16 bits, whose sums of many small terms would stand still:
 // summed in float32 and rounded once.

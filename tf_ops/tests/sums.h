@@ -1,20 +1,11 @@
-// Sums for tests of scatter_nd.h, without TensorFlow.
+// The sums that tests of scatter_nd.h take, without TensorFlow.
 
 #ifndef TF_OPS_TESTS_SUMS_H_
 #define TF_OPS_TESTS_SUMS_H_
 
-namespace tf_stitch_gather::testing {
+#include "tf_ops/cpu/plain_sum.h"
 
-// Kept in the output.
-template <typename T>
-struct PlainSum {
-  using Value = T;
-  using Wide = T;
-  static constexpr bool kPlainBytes = true;
-  static void Add(const T& value, T* sum) {
-    *sum = static_cast<T>(*sum + value);
-  }
-};
+namespace tf_stitch_gather::testing {
 
 // Kept in a wider type, so that the tuples are sorted.
 template <typename T, typename W>
