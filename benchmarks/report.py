@@ -14,8 +14,8 @@ from rich.table import Table
 
 from benchmarks.results import Measurement
 from benchmarks.targets import (
+    COPY_SHARE,
     COPY_SLICE_BYTES,
-    LIMIT_SHARE,
     NOISY,
     Verdict,
     below_copy_share,
@@ -56,7 +56,7 @@ _LEGEND = (
     "built-in, ours, copy (DeepCopy of the output's bytes), call (an op that does nothing with as "
     "many inputs): median time. ±: interquartile range. peak: rise of resident memory in one of "
     "our calls, output included. scratch: what our op allocates beside its output. limit: the copy "
-    f"or the call, whichever is slower, where we reach {LIMIT_SHARE} of its speed, and our share."
+    "or the call, whichever is slower, where we stand at it, and our share of its speed."
 )
 
 
@@ -191,7 +191,7 @@ def print_summary(console: Console, measurements: Sequence[Measurement]) -> list
             )
     slow = below_copy_share(grid)
     console.print(
-        f"Slices of {COPY_SLICE_BYTES} bytes and more below {LIMIT_SHARE} of a copy's speed: "
+        f"Slices of {COPY_SLICE_BYTES} bytes and more below {COPY_SHARE} of a copy's speed: "
         + (
             "; ".join(
                 f"{escape(m.case.name)} ({m.threads} threads) {m.copy_share:.2f}" for m in slow

@@ -28,14 +28,15 @@ TARGETS = {
 # With a single thread there is only a floor.
 SINGLE_THREAD_MINIMUM = 1.0
 
-# A case stands at a limit when it has this share of the limit's speed. It is what slices of
-# COPY_SLICE_BYTES and more have to reach of a plain copy's speed, so that there is one measure of
-# "near the limit".
-LIMIT_SHARE = 0.7
-COPY_SLICE_BYTES = 64
+# A case stands at a limit when it takes at most this many times the limit's time.
+AT_LIMIT = 1.10
 
 # Above this interquartile range, as a share of the median, a case was disturbed.
 NOISY = 0.5
+
+# For slices this wide, the least share of a plain copy's speed.
+COPY_SLICE_BYTES = 64
+COPY_SHARE = 0.7
 
 # Scratch memory beside the outputs: bytes for each index (a row of a stitch), and a constant.
 SCRATCH_PER_INDEX = {
@@ -62,7 +63,7 @@ def group_of(measurement: Measurement) -> str:
 
 def limit_reached(measurement: Measurement) -> str:
     """`"copy"` or `"call"` where our time is at that limit of the same run, else `""`."""
-    if limit_share(measurement) < LIMIT_SHARE:
+    if AT_LIMIT * limit_share(measurement) < 1:
         return ""
     return "call" if measurement.call_s > measurement.deepcopy_s else "copy"
 
@@ -143,13 +144,13 @@ def judge(measurements: Sequence[Measurement]) -> list[Verdict]:
 
 
 def below_copy_share(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """The moves of wide slices that fall short of a copy, those at the call's cost excepted."""
+    """The moves of wide slices that fall short of COPY_SHARE, those at the call's cost excepted."""
     return [
         m
         for m in measurements
         if m.case.op in ("gather_nd", "dynamic_stitch", "dynamic_stitch_grad")
         and m.slice_bytes >= COPY_SLICE_BYTES
-        and m.copy_share < LIMIT_SHARE
+        and m.copy_share < COPY_SHARE
         and limit_reached(m) != "call"
     ]
 

@@ -173,7 +173,7 @@ def test_judges_mean_minimum_and_limits() -> None:
     at_call, at_copy = measurement(1.0, call_s=0.95), measurement(1.0, deepcopy_s=0.95)
     assert targets.limit_reached(at_call) == "call"
     assert targets.limit_reached(at_copy) == "copy"
-    assert targets.limit_reached(measurement(1.0, call_s=0.6, deepcopy_s=0.6)) == ""
+    assert targets.limit_reached(measurement(1.0, call_s=0.8, deepcopy_s=0.8)) == ""
     (verdict,) = targets.judge([measurement(0.3), at_call, at_copy])
     assert verdict.at_limit == 2
     assert verdict.missed == ()
