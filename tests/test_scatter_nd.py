@@ -59,6 +59,16 @@ def test_values(dtype, index_type, mode, rng):
         same(got, oracle.scatter_nd(indices, updates, shape), name)
 
 
+@pytest.mark.parametrize("dtype", support.ADDABLE, ids=lambda t: t.name)
+def test_rows_of_many_widths(dtype, rng):
+    """Usual widths have loops of their own."""
+    for width in (2, 3, 4, 5, 8, 15, 16, 17, 32, 33, 64, 65, 150):
+        shape = (9, width)
+        indices, updates = draw(rng, shape, (20, 1), dtype, tf.int32)
+        got = tsg.scatter_nd(tensor(indices, tf.int32), tensor(updates, dtype), shape)
+        same(got, oracle.scatter_nd(indices, updates, shape), str(width))
+
+
 @pytest.mark.parametrize("index_type", support.GATHER_INDEX_TYPES, ids=lambda t: t.name)
 def test_values_when_no_shape_is_known(index_type, rng):
     for name, (shape, indices_shape) in SHAPES.items():

@@ -4,6 +4,7 @@
 #define TF_OPS_TESTS_PROBLEM_H_
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ inline Problem MakeProblem(uint64_t seed, bool with_bad) {
                                          : random.Below(3000));
   p.indices_shape.Append(depth);
   for (int i = 0; i < depth; ++i) p.target_shape.Append(1 + random.Below(4));
-  p.target_shape.Append(random.Below(2) ? random.Below(5) : random.Below(90));
+  constexpr int64_t kUsualWidths[] = {0, 1, 2, 3, 4, 8, 16, 32, 64};
+  p.target_shape.Append(
+      random.Below(2) ? kUsualWidths[random.Below(std::size(kUsualWidths))]
+                      : random.Below(90));
   CHECK_CASE(
       MakeIndexSpace(p.indices_shape, p.target_shape, batch, &p.space).ok(),
       "space");
