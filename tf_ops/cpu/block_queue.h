@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "tf_ops/core/checked_math.h"
 
@@ -60,7 +61,8 @@ class BlockQueue {
       std::unique_lock<std::mutex> lock(mutex_);
       all_done_.wait(lock, [&] { return Done(); });
     }
-    if (thrown_) std::rethrow_exception(thrown_);
+    // Moved, so that no helper that ends late shares what the caller catches.
+    if (thrown_) std::rethrow_exception(std::move(thrown_));
   }
 
  private:
