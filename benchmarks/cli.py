@@ -206,6 +206,8 @@ def _run_worker(job: Job, progress: Progress, label: str) -> list[dict[str, Any]
         elif "result" in message:
             results.append(message["result"])
             progress.advance(task)
+            if not progress.console.is_terminal:  # A log has no bar: a line tells how far it is.
+                progress.console.print(progress.tasks[task].description, markup=False)
         elif "wrong" in message:
             raise WorkerError(f"Wrong result, nothing timed: {message['wrong']}")
     progress.update(task, description=label)
