@@ -29,6 +29,7 @@
 #include "tf_ops/cpu/multiversion.h"
 #include "tf_ops/cpu/parallel.h"
 #include "tf_ops/cpu/sorted_tuples.h"
+#include "tf_ops/cpu/unroll.h"
 
 namespace tf_stitch_gather {
 
@@ -146,9 +147,7 @@ void AddRows(const int64_t* rows, int64_t count,
       const Value* __restrict from = updates + i * columns.width;
       Value* __restrict to = output + rows[i] * columns.width;
       // GCC would unroll a short loop before it looks for vectors in it.
-#ifndef __clang__
-#pragma GCC unroll 1
-#endif
+      TSG_UNROLL(1)
       for (int64_t j = columns.first; j < columns.last; ++j) {
         Sum::Add(from[j], to + j);
       }
