@@ -58,7 +58,8 @@ SANITIZER_FLAGS_thread := -fsanitize=thread
 # of a function for a constant, as Abseil's headers do.
 SANITIZER_FLAGS_undefined := -fsanitize=undefined -fno-sanitize-recover=all \
   -fno-sanitize=nonnull-attribute,returns-nonnull-attribute,null,vptr
-SANITIZER_FLAGS_address := -fsanitize=address $(SANITIZER_FLAGS_undefined)
+# Without NDEBUG_SANITIZER, Abseil's tables would be laid out otherwise than in TensorFlow's libraries, which share them.
+SANITIZER_FLAGS_address := -fsanitize=address -DNDEBUG_SANITIZER $(SANITIZER_FLAGS_undefined)
 SANITIZER_FLAGS := $(SANITIZER_FLAGS_$(SANITIZE))
 ifneq (,$(SANITIZE))
 ifeq (,$(SANITIZER_FLAGS))
