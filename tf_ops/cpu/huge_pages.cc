@@ -5,8 +5,8 @@
 #endif
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
+
+#include "tf_ops/cpu/switches.h"
 
 namespace tf_stitch_gather {
 namespace {
@@ -17,10 +17,7 @@ constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
 constexpr int64_t kMinBytes = int64_t{4} << 20;
 
 bool Enabled() {
-  static const bool enabled = [] {
-    const char* value = std::getenv("TF_STITCH_GATHER_HUGE_PAGES");
-    return value == nullptr || std::strcmp(value, "0") != 0;
-  }();
+  static const bool enabled = !IsSwitchedOff("TF_STITCH_GATHER_HUGE_PAGES");
   return enabled;
 }
 
