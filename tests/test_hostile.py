@@ -379,6 +379,67 @@ def test_saved_models_that_were_tampered_with(tmp_path):
         assert isinstance(answer(), Exception)
 
 
+# ---------------------------------------------------------------- compiled by XLA
+
+TOP = 2**63 - 1
+BEYOND = [[TOP], [-TOP - 1], [3], [-1], [1]]
+
+# What a compiled function makes of each: an index out of range cannot be an error in it.
+COMPILED = {
+    "gather beyond": (lambda x, i: tsg.gather_nd(x, i), [0, 0, 0, 0, 2]),
+    "scatter beyond": (lambda x, i: tsg.scatter_nd(i, tf.ones([5]), [3]), [0, 1, 0]),
+    "stitch beyond": (
+        lambda x, i: tsg.dynamic_stitch([i[:, 0]], [tf.ones([5])], size=3),
+        [0, 1, 0],
+    ),
+    "gather nothing": (lambda x, i: tsg.gather_nd(x, i[:0]), []),
+    "gather from nothing": (
+        lambda x, i: tsg.gather_nd(x[:0], i, bad_indices_policy="IGNORE"),
+        [0, 0, 0, 0, 0],
+    ),
+    "scatter nothing": (lambda x, i: tsg.scatter_nd(i[:0], x[:0], [0]), []),
+    "stitch nothing": (lambda x, i: tsg.dynamic_stitch([i[:0, 0]], [x[:0]], size=0), []),
+}
+REFUSED = {
+    "gather from no rows": lambda x, i: tsg.gather_nd(x[:0], i),
+    "depth beyond the rank": lambda x, i: tsg.gather_nd(x, tf.concat([i, i], 1)),
+    "batches of other sizes": lambda x, i: tsg.gather_nd(x, i, batch_dims=1),
+    "batch_dims beyond the rank": lambda x, i: raw.MyGatherNd(params=x, indices=i, batch_dims=TOP),
+    "negative batch_dims": lambda x, i: raw.MyGatherNd(params=x, indices=i, batch_dims=-TOP),
+    "absurd policy": lambda x, i: raw.MyGatherNd(params=x, indices=i, bad_indices_policy="\0"),
+    "negative shape": lambda x, i: tsg.scatter_nd(i, tf.ones([5]), [-3]),
+    "product of the shape": lambda x, i: tsg.scatter_nd(i, tf.ones([5, 4, 4]), [2**61, 4, 4]),
+    "updates of another shape": lambda x, i: tsg.scatter_nd(i, tf.ones([4]), [3]),
+    "lists of other lengths": lambda x, i: raw.MyDynamicStitch(indices=[i[:, 0]], data=[x, x]),
+    "slices of other shapes": lambda x, i: tsg.dynamic_stitch([0, [1]], [x, tf.ones([1, 4])]),
+    "negative size": lambda x, i: tsg.dynamic_stitch([0], [x], size=-TOP),
+    "greatest index": lambda x, i: tsg.dynamic_stitch([tf.constant([TOP], tf.int64)], [x[:1]]),
+    "negative constant index": lambda x, i: tsg.dynamic_stitch([[-1]], [x[:1]]),
+    "strings": lambda x, i: tsg.gather_nd(tf.as_string(x), i),
+}
+compiles = pytest.mark.skipif(
+    not tsg.build_info()["xla"]["loaded"], reason="built without the kernels for XLA"
+)
+
+
+def compiled(function):
+    x, indices = tf.constant([1.0, 2.0, 3.0]), tf.constant(BEYOND, tf.int64)
+    return tf.function(function, jit_compile=True, autograph=False)(x, indices)
+
+
+@compiles
+@pytest.mark.parametrize(("function", "want"), COMPILED.values(), ids=COMPILED)
+def test_compiled_calls(function, want):
+    assert compiled(function).numpy().tolist() == want
+
+
+@compiles
+@pytest.mark.parametrize("function", REFUSED.values(), ids=REFUSED)
+def test_calls_that_do_not_compile(function):
+    with pytest.raises((tf.errors.OpError, TypeError, ValueError)):
+        compiled(function)
+
+
 # ---------------------------------------------------------------- memory that runs out
 
 MEMORY_LIMIT = """
