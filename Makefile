@@ -312,7 +312,7 @@ CXX_FILES = $(wildcard benchmarks/gpu/*.cc tests/*.cc tf_ops/*/*.cc tf_ops/*/*.h
 TIDY_FILES = $(wildcard tf_ops/core/*.cc tf_ops/cpu/*.cc tf_ops/tests/gather_scatter_test.cc)
 TOOL_PATH = PATH="$(dir $(PYTHON)):$$PATH"
 
-.PHONY: FORCE library demo models test asan ubsan tsan fuzz stress compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel clean help
+.PHONY: FORCE library demo models test asan ubsan tsan fuzz stress compat core-test instructions gpu-test gpu-kernel-test gpu-bench bench cc-example c-example lint format wheel wheel-test clean help
 .PHONY: sanitized-gpu-test fuzz-replay
 FORCE:
 
@@ -330,9 +330,10 @@ test: library core-test  ## Build, then run every test (ARGS goes to pytest)
 	@$(RUN_PYTHON) -m pytest $(TEST_PATHS) $(ARGS)
 
 # What a sanitizer sees: the tests of the core and, where CCCL is found, of the device code on the host; with address
-# and undefined also the Python tests, for the kernels inside TensorFlow, where no sanitizer watches TensorFlow itself.
-SANITIZED_TESTS := $(patsubst %,tests/test_%.py,concurrency dynamic_stitch errors gather_nd hostile properties raw_ops \
-  scatter_nd)
+# and undefined also the Python tests of what a library without XLA does, for the kernels inside TensorFlow, where no
+# sanitizer watches TensorFlow itself.
+UNSANITIZED_TESTS := $(patsubst %,tests/test_%.py,benchmarks cc clusters doctests gpu install readme repository xla)
+SANITIZED_TESTS := $(filter-out $(UNSANITIZED_TESTS),$(sort $(wildcard tests/test_*.py)))
 
 asan: $(ENVIRONMENT)  ## Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer (ARGS goes to pytest)
 	@$(MAKE) --no-print-directory SANITIZE=address CUDA=0 sanitized-gpu-test
@@ -357,7 +358,8 @@ $(TESTS) $(CORE_LOOPS) $(REPLAYS): %: %.o $(CORE_OBJECTS)
 	@$(CXX) $^ $(TEST_LDFLAGS) -o $@
 
 core-test: $(TESTS) fuzz-replay  ## Build and run the tests of the core, without TensorFlow
-	@set -e; for program in $(TESTS); do echo "RUN $$program"; $$program; done
+	@set -e; for avx2 in 1 0; do for program in $(TESTS); do \
+	  echo "RUN TF_STITCH_GATHER_AVX2=$$avx2 $$program"; TF_STITCH_GATHER_AVX2=$$avx2 $$program; done; done
 
 instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the core loops against their budgets (ARGS=--update)
 	@$(PYTHON) benchmarks/instructions.py $< $(ARGS)
@@ -498,6 +500,9 @@ format: $(ENVIRONMENT)  ## Put every file into the project's style
 
 wheel:  ## Make a wheel in dist/ for the TensorFlow of the interpreter
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
+wheel-test: wheel  ## Make the wheel, then try it and the source distribution in an empty environment
+	@$(PYTHON) tools/wheel_test.py dist
 
 clean:  ## Remove everything that was built, but not .venv
 	@rm -rf $(BUILD) dist python/*.egg-info
