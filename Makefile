@@ -359,7 +359,7 @@ $(TESTS) $(CORE_LOOPS) $(REPLAYS): %: %.o $(CORE_OBJECTS)
 
 core-test: $(TESTS) fuzz-replay  ## Build and run the tests of the core, without TensorFlow
 	@set -e; for avx2 in 1 0; do for program in $(TESTS); do \
-	  echo "RUN TF_STITCH_GATHER_AVX2=$$avx2 $$program"; TF_STITCH_GATHER_AVX2=$$avx2 $$program; done; done
+	  echo "RUN $$program, TF_STITCH_GATHER_AVX2=$$avx2"; TF_STITCH_GATHER_AVX2=$$avx2 $$program; done; done
 
 instructions: $(CORE_LOOPS) $(ENVIRONMENT)  ## Count the instructions of the core loops against their budgets (ARGS=--update)
 	@$(PYTHON) benchmarks/instructions.py $< $(ARGS)
