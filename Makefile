@@ -388,6 +388,9 @@ RUNS ?=
 $(FUZZ_BUILD)/flags.txt: FORCE
 	@if ! command -v $(FUZZ_CXX) >/dev/null; then \
 	  echo "error: no $(FUZZ_CXX): libFuzzer comes with clang (Debian, Ubuntu: apt-get install clang)" >&2; exit 1; fi
+	@if ! ls $$($(FUZZ_CXX) -print-runtime-dir)/libclang_rt.fuzzer* >/dev/null 2>&1; then \
+	  echo "error: $(FUZZ_CXX) lacks libFuzzer (Debian, Ubuntu: apt-get install" \
+	    "libclang-rt-$$($(FUZZ_CXX) -dumpversion | cut -d. -f1)-dev)" >&2; exit 1; fi
 	$(call write_if_changed,$(FUZZ_CXX) $(FUZZ_FLAGS))
 
 $(FUZZ_OBJECTS): $(FUZZ_BUILD)/%.o: %.cc $(FUZZ_BUILD)/flags.txt
