@@ -8,9 +8,13 @@
 
 namespace tf_stitch_gather {
 
+// Each of these is a kind of rows: Bytes() is the width of one, known when this
+// is compiled where it can be, Copy() copies it, and Clear() zeroes it.
+
 // A row of just kBytes.
 template <int kBytes>
 struct ExactRow {
+  static constexpr int64_t Bytes(int64_t) { return kBytes; }
   static void Copy(const char* from, int64_t, char* to) {
     std::memcpy(to, from, kBytes);
   }
@@ -20,6 +24,7 @@ struct ExactRow {
 // A row of more than kBytes and at most 2 * kBytes: two copies that overlap.
 template <int kBytes>
 struct UpToTwice {
+  static constexpr int64_t Bytes(int64_t bytes) { return bytes; }
   static void Copy(const char* from, int64_t bytes, char* to) {
     char head[kBytes];
     char tail[kBytes];
@@ -36,6 +41,7 @@ struct UpToTwice {
 
 // Any row.
 struct AnyRow {
+  static constexpr int64_t Bytes(int64_t bytes) { return bytes; }
   static void Copy(const char* from, int64_t bytes, char* to) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
   }

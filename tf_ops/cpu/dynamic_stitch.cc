@@ -10,6 +10,7 @@
 #include "tf_ops/cpu/copy_bytes.h"
 #include "tf_ops/cpu/cost_model.h"
 #include "tf_ops/cpu/extremes.h"
+#include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/huge_pages.h"
 #include "tf_ops/cpu/read_once.h"
 
@@ -201,7 +202,7 @@ void StitchMapped(const StitchParts& parts, int64_t rows, const RowMover& mover,
                   });
       });
   ParallelFor(workers, rows, mover.row_ns, [&](int64_t begin, int64_t end) {
-    mover.move(sources + begin, end - begin, mover.row_bytes,
+    mover.move(sources + begin, end - begin, end - begin, mover.row_bytes,
                merged + begin * mover.row_bytes);
   });
 }
@@ -238,7 +239,7 @@ void RouteGrad(const StitchParts& parts, int64_t rows, const char* grad,
                               winners[row] == static_cast<Source>(first + i);
                           from[i] = won ? base + row * row_bytes : kNoRow;
                         });
-              mover.move(from, count, mover.row_bytes,
+              mover.move(from, count, count, mover.row_bytes,
                          to.rows + position * mover.row_bytes);
             });
       });

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "tf_ops/core/tuple_row.h"
-#include "tf_ops/cpu/move_rows.h"
 #include "tf_ops/cpu/read_once.h"
 #include "tf_ops/cpu/row_numbers.h"
 

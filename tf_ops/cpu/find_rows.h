@@ -11,6 +11,10 @@
 
 namespace tf_stitch_gather {
 
+// Indices and sources are handled in blocks of so many, which with their
+// scratch stay in the first-level cache.
+inline constexpr int kBlock = 512;
+
 // Turns tuples into places: the place of a row is base + row * scale, and
 // `bad_place` stands for a tuple that is out of range. With the address of a
 // tensor as the base and the bytes of a row as the scale, places are pointers.

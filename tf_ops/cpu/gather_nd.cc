@@ -5,6 +5,7 @@
 
 #include "tf_ops/cpu/copy_bytes.h"
 #include "tf_ops/cpu/cost_model.h"
+#include "tf_ops/cpu/fetch_ahead.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/huge_pages.h"
 #include "tf_ops/cpu/unroll.h"
@@ -12,34 +13,37 @@
 namespace tf_stitch_gather {
 namespace {
 
-// Moves the rows of these numbers. For narrow rows this, which computes each
-// address where it is used, took 1.1 ns a row in place of 1.6 by way of a list
-// of addresses.
+// Moves the rows of the first `count` of these numbers, and fetches those of
+// the rest up to `known`. For narrow rows this, which computes each address
+// where it is used, took 1.1 ns a row in place of 1.6 by way of a list of
+// addresses.
 using MoveNumberedFn = void (*)(const uint32_t* numbers, int64_t count,
-                                const char* params, int64_t row_bytes,
-                                char* dst);
+                                int64_t known, const char* params,
+                                int64_t row_bytes, char* dst);
 
-template <typename Row, bool kFetchAhead>
-void MoveNumbered(const uint32_t* numbers, int64_t count, const char* params,
-                  int64_t row_bytes, char* dst) {
-  constexpr int64_t kAhead = 32;
+template <typename Row, bool kFetches>
+void MoveNumbered(const uint32_t* numbers, int64_t count, int64_t known,
+                  const char* params, int64_t row_bytes, char* dst) {
+  const int64_t bytes = Row::Bytes(row_bytes);
   const auto row = [=](int64_t i) {
-    return params + static_cast<int64_t>(numbers[i]) * row_bytes;
+    return params + static_cast<int64_t>(numbers[i]) * bytes;
   };
   TSG_UNROLL(4)  // 5 to 15 % faster
   for (int64_t i = 0; i < count; ++i) {
-    if (kFetchAhead && i + kAhead < count) __builtin_prefetch(row(i + kAhead));
-    Row::Copy(row(i), row_bytes, dst + i * row_bytes);
+    if (kFetches && i + kMaxFetchAhead < known) {
+      Fetch(reinterpret_cast<RowAddress>(row(i + kMaxFetchAhead)), bytes);
+    }
+    Row::Copy(row(i), bytes, dst + i * bytes);
   }
 }
 
-// Wider rows are better fetched ahead, from a list.
+// Wider rows go by a list.
 constexpr int64_t kMaxNumberedBytes = 16;
 
-// From params of so many bytes, narrow rows are fetched ahead, too: 5.2 ns a
-// row in place of 5.8 where there are 40 MB. Smaller ones are mostly in a
-// cache, where that took up to a third longer.
-constexpr int64_t kMinFetchedBytes = int64_t{16} << 20;
+// From params of so many bytes, narrow rows are fetched ahead, too: where those
+// are in no cache, 4 to 16 bytes of 400 KB to 40 MB took 1.8 to 6 ns in place
+// of 2.3 to 9. Where they are, it costs 0.1 ns.
+constexpr int64_t kMinFetchedBytes = int64_t{256} << 10;
 
 // Null where rows are better moved by a list of addresses.
 MoveNumberedFn SelectMoveNumbered(const RowMover& mover, int64_t rows) {
@@ -68,31 +72,43 @@ int64_t GatherNd(const IndexSpace& space, const Indices& indices,
   }
   const MoveNumberedFn move_numbered = SelectMoveNumbered(mover, space.rows());
   FirstBad first_bad;
-  ParallelFor(
-      workers, space.tuples(), cost::Tuple(space.depth) + mover.row_ns,
-      [&](int64_t begin, int64_t end) {
-        uint32_t numbers[kBlock];
-        RowAddress sources[kBlock];
-        for (int64_t at = begin; at < end; at += kBlock) {
-          if (first_bad.Before(at)) return;
-          const int64_t count = std::min<int64_t>(kBlock, end - at);
-          char* const to = output + at * mover.row_bytes;
-          if (move_numbered != nullptr &&
-              finder.FindNumbers(at, count, numbers)) {
-            move_numbered(numbers, count, params, mover.row_bytes, to);
-            continue;
-          }
-          const int64_t bad = finder.Find(at, count, sources);
-          if (bad > 0 && !ignore_bad) {
-            first_bad.Report(
-                at + (std::find(sources, sources + count, kNoRow) - sources));
-            return;
-          }
-          if (mover.row_bytes == 0) continue;
-          (bad > 0 ? mover.move : mover.move_all)(sources, count,
-                                                  mover.row_bytes, to);
-        }
-      });
+  const auto by_number = [&](int64_t begin, int64_t end) {
+    return ForEachBlockAhead<uint32_t>(
+        begin, end, kMaxFetchAhead,
+        [&](int64_t at, int64_t count, uint32_t* numbers) {
+          return finder.FindNumbers(at, count, numbers);
+        },
+        [&](int64_t at, int64_t count, int64_t known, const uint32_t* numbers) {
+          move_numbered(numbers, count, known, params, mover.row_bytes,
+                        output + at * mover.row_bytes);
+        });
+  };
+  const auto by_address = [&](int64_t begin, int64_t end) {
+    bool some_bad = false;
+    ForEachBlockAhead<RowAddress>(
+        begin, end, FetchAhead(mover.row_bytes),
+        [&](int64_t at, int64_t count, RowAddress* sources) {
+          if (first_bad.Before(at)) return false;
+          if (finder.Find(at, count, sources) == 0) return true;
+          some_bad = true;
+          if (ignore_bad) return true;
+          first_bad.Report(
+              at + (std::find(sources, sources + count, kNoRow) - sources));
+          return false;
+        },
+        [&](int64_t at, int64_t count, int64_t known,
+            const RowAddress* sources) {
+          if (mover.row_bytes == 0) return;
+          (some_bad ? mover.move : mover.move_all)(
+              sources, count, known, mover.row_bytes,
+              output + at * mover.row_bytes);
+        });
+  };
+  ParallelFor(workers, space.tuples(), cost::Tuple(space.depth) + mover.row_ns,
+              [&](int64_t begin, int64_t end) {
+                if (move_numbered != nullptr) begin = by_number(begin, end);
+                by_address(begin, end);
+              });
   return first_bad.tuple();
 }
 

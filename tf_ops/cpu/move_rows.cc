@@ -9,33 +9,22 @@
 
 #include "tf_ops/core/checked_math.h"
 #include "tf_ops/cpu/copy_bytes.h"
+#include "tf_ops/cpu/fetch_ahead.h"
 
 namespace tf_stitch_gather {
 namespace {
 
-// Rows of a cache line and more are fetched ahead by so many rows; narrower
-// ones are in flight by themselves, since the processor looks past them.
-constexpr int64_t kPrefetchRows = 16;
-template <typename Row, bool kMayBeNone, bool kWide>
-void Move(const RowAddress* sources, int64_t count, int64_t row_bytes,
-          char* dst) {
-  const int64_t lines =
-      std::min(kPrefetchLines, CeilDivide(row_bytes, kCacheLine));
-  for (int64_t i = 0; i < count; ++i, dst += row_bytes) {
-    if constexpr (kWide) {
-      if (i + kPrefetchRows < count) {
-        // In numbers: the address may be kNoRow, to which no pointer adds.
-        const RowAddress ahead = sources[i + kPrefetchRows];
-        for (int64_t line = 0; line < lines; ++line) {
-          __builtin_prefetch(
-              reinterpret_cast<const void*>(ahead + line * kCacheLine));
-        }
-      }
-    }
+template <typename Row, bool kMayBeNone>
+void Move(const RowAddress* sources, int64_t count, int64_t known,
+          int64_t row_bytes, char* dst) {
+  const int64_t bytes = Row::Bytes(row_bytes);
+  const int64_t fetch_ahead = FetchAhead(bytes);
+  for (int64_t i = 0; i < count; ++i, dst += bytes) {
+    if (i + fetch_ahead < known) Fetch(sources[i + fetch_ahead], bytes);
     if (kMayBeNone && sources[i] == kNoRow) {
-      Row::Clear(row_bytes, dst);
+      Row::Clear(bytes, dst);
     } else {
-      Row::Copy(reinterpret_cast<const char*>(sources[i]), row_bytes, dst);
+      Row::Copy(reinterpret_cast<const char*>(sources[i]), bytes, dst);
     }
   }
 }
@@ -43,9 +32,7 @@ void Move(const RowAddress* sources, int64_t count, int64_t row_bytes,
 template <bool kMayBeNone>
 MoveRowsFn SelectMove(int64_t row_bytes) {
   return VisitRow(row_bytes, [&](auto row) -> MoveRowsFn {
-    using Row = decltype(row);
-    return row_bytes < kCacheLine ? &Move<Row, kMayBeNone, false>
-                                  : &Move<Row, kMayBeNone, true>;
+    return &Move<decltype(row), kMayBeNone>;
   });
 }
 
@@ -57,7 +44,7 @@ MoveRowsFn SelectMove(int64_t row_bytes) {
 // of 256 bytes 15 in place of 21; rows of 512 and more gained nothing. Whoever
 // reads the output next takes no longer.
 constexpr int64_t kMinStreamedBytes = int64_t{2} << 20;
-constexpr int64_t kMaxStreamedRowBytes = 256;
+constexpr int64_t kMaxStreamedRowBytes = 1024;
 
 // What one store writes.
 constexpr int64_t kVectorBytes = sizeof(__m128i);
@@ -71,17 +58,18 @@ bool IsStreamed(int64_t row_bytes, int64_t rows) {
 // A row of kBytes, or of any multiple of kVectorBytes where that is 0.
 template <int kBytes>
 struct StreamedRow {
+  static constexpr int64_t Bytes(int64_t bytes) {
+    return kBytes > 0 ? kBytes : bytes;
+  }
   static void Copy(const char* from, int64_t bytes, char* to) {
-    const int64_t end = kBytes > 0 ? kBytes : bytes;
-    for (int64_t at = 0; at < end; at += kVectorBytes) {
+    for (int64_t at = 0; at < Bytes(bytes); at += kVectorBytes) {
       _mm_stream_si128(
           reinterpret_cast<__m128i*>(to + at),
           _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));
     }
   }
   static void Clear(int64_t bytes, char* to) {
-    const int64_t end = kBytes > 0 ? kBytes : bytes;
-    for (int64_t at = 0; at < end; at += kVectorBytes) {
+    for (int64_t at = 0; at < Bytes(bytes); at += kVectorBytes) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
                        _mm_setzero_si128());
     }
@@ -89,13 +77,13 @@ struct StreamedRow {
 };
 
 template <int kBytes, bool kMayBeNone>
-void MoveStreamed(const RowAddress* sources, int64_t count, int64_t row_bytes,
-                  char* dst) {
+void MoveStreamed(const RowAddress* sources, int64_t count, int64_t known,
+                  int64_t row_bytes, char* dst) {
   if (reinterpret_cast<uintptr_t>(dst) % kVectorBytes != 0) {
-    Move<AnyRow, kMayBeNone, true>(sources, count, row_bytes, dst);
+    Move<AnyRow, kMayBeNone>(sources, count, known, row_bytes, dst);
     return;
   }
-  Move<StreamedRow<kBytes>, kMayBeNone, true>(sources, count, row_bytes, dst);
+  Move<StreamedRow<kBytes>, kMayBeNone>(sources, count, known, row_bytes, dst);
   _mm_sfence();  // No lock that is given up orders these stores.
 }
 

@@ -9,17 +9,6 @@
 
 namespace tf_stitch_gather {
 
-// Indices and sources are handled in blocks of so many, which with their
-// scratch stay in the first-level cache. At the end of a block fetches from
-// memory run dry: of 256, gathers of cold params took 5 to 10 % longer.
-inline constexpr int kBlock = 512;
-
-inline constexpr int64_t kCacheLine = 64;
-
-// Of a row that is fetched ahead, the first lines; the hardware follows from
-// there.
-inline constexpr int64_t kPrefetchLines = 4;
-
 // The address of a row, as a number, so that it can be computed as one; kNoRow
 // stands for a row of zeros (empty strings, default variants).
 using RowAddress = int64_t;
@@ -27,9 +16,10 @@ inline constexpr RowAddress kNoRow = 0;
 static_assert(sizeof(const char*) == sizeof(RowAddress));
 
 // Writes `count` consecutive rows of `row_bytes` each from `dst` on: row i is
-// a copy of the row at sources[i].
+// a copy of the row at sources[i]. The sources [count, known) are those of the
+// rows that come next; they are fetched.
 using MoveRowsFn = void (*)(const RowAddress* sources, int64_t count,
-                            int64_t row_bytes, char* dst);
+                            int64_t known, int64_t row_bytes, char* dst);
 
 // How one type's rows of one size are moved.
 struct RowMover {
@@ -50,8 +40,8 @@ RowMover ByteRowMover(int64_t row_bytes, int64_t rows);
 template <typename T>
 RowMover ObjectRowMover(int64_t slice_elements) {
   RowMover mover;
-  mover.move = [](const RowAddress* sources, int64_t count, int64_t row_bytes,
-                  char* dst) {
+  mover.move = [](const RowAddress* sources, int64_t count, int64_t /*known*/,
+                  int64_t row_bytes, char* dst) {
     const int64_t elements = row_bytes / static_cast<int64_t>(sizeof(T));
     T* to = reinterpret_cast<T*>(dst);
     for (int64_t i = 0; i < count; ++i, to += elements) {

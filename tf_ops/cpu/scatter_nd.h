@@ -23,9 +23,9 @@
 #include "tf_ops/core/index_space.h"
 #include "tf_ops/core/indices.h"
 #include "tf_ops/cpu/cost_model.h"
+#include "tf_ops/cpu/fetch_ahead.h"
 #include "tf_ops/cpu/find_rows.h"
 #include "tf_ops/cpu/huge_pages.h"
-#include "tf_ops/cpu/move_rows.h"
 #include "tf_ops/cpu/multiversion.h"
 #include "tf_ops/cpu/parallel.h"
 #include "tf_ops/cpu/sorted_tuples.h"
@@ -116,33 +116,37 @@ void VisitColumns(int64_t width, const Visitor& visit) {
   }
 }
 
-// Adds columns of `count` rows of updates to the rows of output. A negative row
-// is skipped.
+// So many rows ahead of an addition its row is fetched. That has just been
+// cleared, so it is mostly in some cache; more were slower from there.
+template <typename SomeColumns>
+constexpr int64_t kAddAhead =
+    std::is_same_v<SomeColumns, AllColumns<1>> ? kMaxFetchAhead : 32;
+
+// Adds columns of `count` rows of updates to the rows of output, and fetches
+// the rows [count, known). A negative row is skipped.
 template <typename Sum, typename SomeColumns>
-void AddRows(const int64_t* rows, int64_t count,
+void AddRows(const int64_t* rows, int64_t count, int64_t known,
              const typename Sum::Value* updates, SomeColumns columns,
              typename Sum::Value* output) {
   using Value = typename Sum::Value;
+  constexpr int64_t kAhead = kAddAhead<SomeColumns>;
+  const auto fetch = [=](int64_t i) {
+    constexpr int64_t kBytes = sizeof(Value);
+    if (i >= known) return;
+    Fetch(reinterpret_cast<int64_t>(output) +
+              (rows[i] * columns.width + columns.first) * kBytes,
+          (columns.last - columns.first) * kBytes);
+  };
   if constexpr (std::is_same_v<SomeColumns, AllColumns<1>>) {
     for (int64_t i = 0; i < count; ++i) {
+      fetch(i + kAhead);
       if (rows[i] >= 0) Sum::Add(updates[i], output + rows[i]);
     }
     return;
   }
   RunBestVersion([=] {
-    // Far enough for a fetch from memory to arrive.
-    constexpr int64_t kAhead = 12;
-    constexpr int64_t kLine =
-        std::max<int64_t>(kCacheLine / static_cast<int64_t>(sizeof(Value)), 1);
-    const int64_t fetched =
-        std::min(columns.last, columns.first + kPrefetchLines * kLine);
     for (int64_t i = 0; i < count; ++i) {
-      if (i + kAhead < count && rows[i + kAhead] >= 0) {
-        const Value* ahead = output + rows[i + kAhead] * columns.width;
-        for (int64_t j = columns.first; j < fetched; j += kLine) {
-          __builtin_prefetch(ahead + j, 1);
-        }
-      }
+      fetch(i + kAhead);
       if (rows[i] < 0) continue;
       const Value* __restrict from = updates + i * columns.width;
       Value* __restrict to = output + rows[i] * columns.width;
@@ -161,9 +165,20 @@ template <typename Sum, typename Key>
 void SumGroup(const SortedTuples<Key>& sorted, int64_t begin, int64_t end,
               const typename Sum::Value* updates, int64_t width,
               typename Sum::Value* to) {
+  const int64_t row_bytes = width * static_cast<int64_t>(sizeof(*updates));
+  const int64_t fetch_ahead = FetchAhead(row_bytes);
+  // The updates of the groups that follow, too.
+  const auto fetch = [&](int64_t i) {
+    if (i + fetch_ahead >= sorted.count) return;
+    Fetch(reinterpret_cast<int64_t>(updates) +
+              sorted.tuple(i + fetch_ahead) * row_bytes,
+          row_bytes);
+  };
   if constexpr (kSumsInPlace<Sum>) {
+    fetch(begin);
     std::copy_n(updates + sorted.tuple(begin) * width, width, to);
     for (int64_t i = begin + 1; i < end; ++i) {
+      fetch(i);
       const typename Sum::Value* from = updates + sorted.tuple(i) * width;
       for (int64_t j = 0; j < width; ++j) Sum::Add(from[j], to + j);
     }
@@ -175,6 +190,7 @@ void SumGroup(const SortedTuples<Key>& sorted, int64_t begin, int64_t end,
       const int64_t columns = std::min(kColumns, width - first);
       std::fill_n(sums, columns, typename Sum::Wide{});
       for (int64_t i = begin; i < end; ++i) {
+        if (first == 0) fetch(i);
         const typename Sum::Value* from =
             updates + sorted.tuple(i) * width + first;
         for (int64_t j = 0; j < columns; ++j) Sum::Add(from[j], sums + j);
@@ -223,14 +239,17 @@ int64_t ScatterInPlace(const IndexSpace& space, const Indices& indices,
   };
   // Adds the updates of tuples [begin, end), block by block.
   const auto add = [&](int64_t begin, int64_t end) {
-    int64_t rows[kBlock];
-    for (int64_t at = begin; at < end; at += kBlock) {
-      const int64_t count = std::min<int64_t>(kBlock, end - at);
-      if (first_bad.Before(at) || !find(at, count, rows)) return;
-      VisitColumns(width, [&](auto columns) {
-        AddRows<Sum>(rows, count, updates + at * width, columns, output);
-      });
-    }
+    VisitColumns(width, [&](auto columns) {
+      ForEachBlockAhead<int64_t>(
+          begin, end, kAddAhead<decltype(columns)>,
+          [&](int64_t at, int64_t count, int64_t* rows) {
+            return !first_bad.Before(at) && find(at, count, rows);
+          },
+          [&](int64_t at, int64_t count, int64_t known, const int64_t* rows) {
+            AddRows<Sum>(rows, count, known, updates + at * width, columns,
+                         output);
+          });
+    });
   };
 
   if (way == ScatterWay::kByBatch) {
@@ -272,7 +291,7 @@ int64_t ScatterInPlace(const IndexSpace& space, const Indices& indices,
               [&](int64_t begin, int64_t end) {
                 const Columns some = {width, begin * columns,
                                       std::min(end * columns, width)};
-                AddRows<Sum>(rows, tuples, updates, some, output);
+                AddRows<Sum>(rows, tuples, tuples, updates, some, output);
               });
   return FirstBad::kNone;
 }
