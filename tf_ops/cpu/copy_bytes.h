@@ -62,8 +62,12 @@ auto VisitRow(int64_t bytes, const Visitor& visit) {
       return visit(ExactRow<4>());
     case 8:
       return visit(ExactRow<8>());
+    case 12:  // Three of 4 bytes are as usual as powers of two.
+      return visit(ExactRow<12>());
     case 16:
       return visit(ExactRow<16>());
+    case 24:
+      return visit(ExactRow<24>());
     case 32:
       return visit(ExactRow<32>());
     case 64:

@@ -37,6 +37,10 @@ inline void Fetch(int64_t address, int64_t bytes) {
   for (int64_t at = 0; at < end; at += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(address + at), 0, 2);
   }
+  // Rows of such a width begin anywhere in a line, and end in another one.
+  if ((bytes & (bytes - 1)) != 0) {
+    __builtin_prefetch(reinterpret_cast<const void*>(address + end - 1), 0, 2);
+  }
 }
 
 // Finds the places of tuples [begin, end) and hands them on so that those which
