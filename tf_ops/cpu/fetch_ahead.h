@@ -24,6 +24,11 @@ inline constexpr int64_t kBytesAhead = int64_t{8} << 10;
 // Of a wide row, so much is fetched; the hardware follows from there.
 inline constexpr int64_t kMaxFetchedBytes = int64_t{1} << 10;
 
+// From memory of so many bytes, narrow rows are fetched ahead, too: where it is
+// in no cache, 4 to 16 bytes of 400 KB to 40 MB took 1.8 to 6 ns in place
+// of 2.3 to 9. Where it is, that costs 0.1 ns.
+inline constexpr int64_t kMinFetchedFrom = int64_t{256} << 10;
+
 // How many rows ahead a row of `row_bytes` is fetched.
 constexpr int64_t FetchAhead(int64_t row_bytes) {
   return std::clamp(kBytesAhead / std::max<int64_t>(row_bytes, 1),
@@ -31,8 +36,8 @@ constexpr int64_t FetchAhead(int64_t row_bytes) {
 }
 
 // Fetches `bytes` from an address, given as a number: it may be that of no row,
-// to which no pointer adds.
-inline void Fetch(int64_t address, int64_t bytes) {
+// or of one that an unchecked index names, to which no pointer adds.
+inline void Fetch(uint64_t address, int64_t bytes) {
   const int64_t end = std::min(bytes, kMaxFetchedBytes);
   for (int64_t at = 0; at < end; at += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(address + at), 0, 2);

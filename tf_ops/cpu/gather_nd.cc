@@ -31,7 +31,7 @@ void MoveNumbered(const uint32_t* numbers, int64_t count, int64_t known,
   TSG_UNROLL(4)  // 5 to 15 % faster
   for (int64_t i = 0; i < count; ++i) {
     if (kFetches && i + kMaxFetchAhead < known) {
-      Fetch(reinterpret_cast<RowAddress>(row(i + kMaxFetchAhead)), bytes);
+      Fetch(reinterpret_cast<uintptr_t>(row(i + kMaxFetchAhead)), bytes);
     }
     Row::Copy(row(i), bytes, dst + i * bytes);
   }
@@ -39,11 +39,6 @@ void MoveNumbered(const uint32_t* numbers, int64_t count, int64_t known,
 
 // Wider rows go by a list.
 constexpr int64_t kMaxNumberedBytes = 16;
-
-// From params of so many bytes, narrow rows are fetched ahead, too: where those
-// are in no cache, 4 to 16 bytes of 400 KB to 40 MB took 1.8 to 6 ns in place
-// of 2.3 to 9. Where they are, it costs 0.1 ns.
-constexpr int64_t kMinFetchedBytes = int64_t{256} << 10;
 
 // Null where rows are better moved by a list of addresses.
 MoveNumberedFn SelectMoveNumbered(const RowMover& mover, int64_t rows) {
@@ -53,8 +48,8 @@ MoveNumberedFn SelectMoveNumbered(const RowMover& mover, int64_t rows) {
   }
   return VisitRow(mover.row_bytes, [&](auto row) -> MoveNumberedFn {
     using Row = decltype(row);
-    return rows < kMinFetchedBytes / mover.row_bytes ? &MoveNumbered<Row, false>
-                                                     : &MoveNumbered<Row, true>;
+    return rows < kMinFetchedFrom / mover.row_bytes ? &MoveNumbered<Row, false>
+                                                    : &MoveNumbered<Row, true>;
   });
 }
 

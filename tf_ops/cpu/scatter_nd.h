@@ -133,7 +133,7 @@ void AddRows(const int64_t* rows, int64_t count, int64_t known,
   const auto fetch = [=](int64_t i) {
     constexpr int64_t kBytes = sizeof(Value);
     if (i >= known) return;
-    Fetch(reinterpret_cast<int64_t>(output) +
+    Fetch(reinterpret_cast<uintptr_t>(output) +
               (rows[i] * columns.width + columns.first) * kBytes,
           (columns.last - columns.first) * kBytes);
   };
@@ -170,7 +170,7 @@ void SumGroup(const SortedTuples<Key>& sorted, int64_t begin, int64_t end,
   // The updates of the groups that follow, too.
   const auto fetch = [&](int64_t i) {
     if (i + fetch_ahead >= sorted.count) return;
-    Fetch(reinterpret_cast<int64_t>(updates) +
+    Fetch(reinterpret_cast<uintptr_t>(updates) +
               sorted.tuple(i + fetch_ahead) * row_bytes,
           row_bytes);
   };
