@@ -123,7 +123,7 @@ template <typename Index, typename Visitor>
 void WriteRows(const Index* block, int64_t count, int64_t known, int64_t rows,
                int part, int64_t position, FirstBadSource* bad,
                const void* list, int64_t bytes, const Visitor& write) {
-  const int64_t fetched = rows >= kMinFetchedList / bytes ? known : 0;
+  const int64_t fetched = rows * bytes >= kMinFetchedList ? known : 0;
   VisitRows(block, count, rows, part, position, bad,
             [=](int64_t i, int64_t row) {
               if (i + kMaxFetchAhead < fetched) {

@@ -63,7 +63,8 @@ int64_t ForEachBlockAhead(int64_t begin, int64_t end, int64_t ahead,
     const int64_t fresh = std::min<int64_t>(kBlock, end - at - known);
     if (fresh > 0 && !find(at + known, fresh, places + known)) return at;
     known += fresh;
-    const int64_t count = at + known < end ? known - ahead : known;
+    const int64_t count =
+        std::min<int64_t>(kBlock, at + known < end ? known - ahead : known);
     use(at, count, known, places);
     known -= count;
     std::memmove(places, places + count,

@@ -116,6 +116,43 @@ void TestStitch(uint64_t seed, IndexType type, int64_t row_bytes,
   }
 }
 
+// Lists and outputs that are large enough to be fetched ahead.
+void TestManyRows(int64_t row_bytes, Workers& workers) {
+  constexpr int64_t kRows = 600'007;
+  const std::string name = "many rows of " + std::to_string(row_bytes);
+  std::vector<int64_t> values(kRows);
+  std::vector<char> data(kRows * row_bytes);
+  std::vector<char> expected(data.size());
+  for (int64_t i = 0; i < kRows; ++i) {
+    values[i] = i * 7919 % kRows;
+    std::memcpy(data.data() + i * row_bytes, &i,
+                std::min<int64_t>(row_bytes, 8));
+    std::memcpy(expected.data() + values[i] * row_bytes,
+                data.data() + i * row_bytes, row_bytes);
+  }
+  const IndexTensor indices(IndexType::kInt32, values);
+  const RowMover mover = ByteRowMover(row_bytes, kRows);
+  StitchParts parts(IndexType::kInt32, 1);
+  parts.Add(indices.indices().data, data.data(), kRows);
+  std::vector<char> grads(data.size(), 'x');
+  StitchParts grad_parts(IndexType::kInt32, 1);
+  grad_parts.Add(indices.indices().data, grads.data(), kRows);
+  std::vector<char> scratch(
+      std::max(StitchScratchBytes(kRows, mover),
+               StitchGradScratchBytes(grad_parts, kRows, mover)));
+  std::vector<char> merged(data.size(), 'x');
+  CHECK_CASE(!Stitch(parts, kRows, mover, false, workers, scratch.data(),
+                     merged.data())
+                  .found(),
+             name);
+  CHECK_CASE(merged == expected, name);
+  CHECK_CASE(!StitchGrad(grad_parts, kRows, merged.data(), mover, false,
+                         workers, scratch.data())
+                  .found(),
+             name);
+  CHECK_CASE(grads == data, name);
+}
+
 void TestNegative() {
   ThreadWorkers workers(3);
   const IndexTensor first(IndexType::kInt32, {4, 2});
@@ -146,6 +183,8 @@ int main() {
       }
     }
   }
+  ThreadWorkers workers(2);
+  for (const int64_t row_bytes : {4, 12, 64}) TestManyRows(row_bytes, workers);
   TestNegative();
   std::puts("dynamic_stitch: passed");
 }
