@@ -12,7 +12,7 @@ import support
 import tensorflow as tf
 import tf_stitch_gather as tsg
 from support import equal, same, tensor
-from tensorflow.python.framework import kernels, op_def_registry
+from tensorflow.python.framework import kernels, op_callbacks, op_def_registry
 
 raw = tsg.raw_ops
 
@@ -208,6 +208,78 @@ class TestEveryAdmittedTypeRuns:
     def test_scatter_of_a_type_that_is_not_added_says_so(self, dtype):
         with pytest.raises(tf.errors.OpError, match=dtype.name):
             raw.MyScatterNd(indices=[[0]], updates=tensor([1], dtype), shape=[2])
+
+
+# Calls that state no attribute, and of each the same with an index that is an error.
+PLAIN_CALLS = {
+    "MyDynamicStitch": ({"indices": [[0, 2], [0]], "data": [[[1.0], [2.0]], [[3.0]]]}, -1),
+    "MyGatherNd": ({"indices": [[1], [1]], "params": [[1.0], [2.0]]}, 7),
+    "MyScatterNd": ({"indices": [[1], [1]], "updates": [1.0, 2.0], "shape": [3]}, 7),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_CALLS)
+class TestCallsWithDefaults:
+    """Such a call leaves out the attributes where one with a name states them."""
+
+    @staticmethod
+    def with_bad_index(name):
+        arguments, bad = PLAIN_CALLS[name]
+        indices = tf.nest.map_structure(lambda _: bad, arguments["indices"])
+        return arguments | {"indices": indices}
+
+    @pytest.mark.parametrize(
+        "source",
+        [tf.constant, np.asarray, lambda x: x, tf.Variable],
+        ids=["tensor", "array", "list", "variable"],
+    )
+    def test_gives_what_a_call_with_attributes_gives(self, name, source):
+        op = getattr(raw, name)
+        arguments = {
+            key: [source(part) for part in value] if name == "MyDynamicStitch" else source(value)
+            for key, value in PLAIN_CALLS[name][0].items()
+        }
+        same(op(**arguments), op(**arguments, name="named").numpy())
+
+    @pytest.mark.parametrize("persistent", [False, True], ids=["once", "persistent"])
+    def test_has_the_same_first_and_second_gradients(self, name, persistent):
+        arguments = dict(PLAIN_CALLS[name][0])
+        moved = next(key for key in arguments if key not in ("indices", "shape"))
+        x = tf.nest.map_structure(tf.constant, arguments.pop(moved))
+
+        def gradients(**named):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape(persistent=persistent) as inner:
+                    inner.watch(x)
+                    squares = tf.nest.map_structure(tf.square, x)
+                    y = tf.square(getattr(raw, name)(**{moved: squares}, **arguments, **named))
+                first = inner.gradient(y, x)
+            return tf.nest.flatten([first, outer.gradient(first, x)])
+
+        for got, want in zip(gradients(), gradients(name="named"), strict=True):
+            same(got, want.numpy())
+
+    def test_fails_as_the_generated_wrapper_does(self, name):
+        arguments = self.with_bad_index(name)
+        with pytest.raises(tf.errors.InvalidArgumentError) as got:
+            getattr(raw, name)(**arguments)
+        with pytest.raises(tf.errors.InvalidArgumentError) as want:
+            getattr(raw._ops, name)(**arguments)
+        assert str(got.value) == str(want.value)
+
+    def test_is_seen_by_what_follows_every_op(self, name):
+        seen = []
+
+        def record(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+            seen.append(op_type)
+
+        op_callbacks.add_op_callback(record)
+        try:
+            getattr(raw, name)(**PLAIN_CALLS[name][0])
+        finally:
+            op_callbacks.remove_op_callback(record)
+        assert tf.compat.as_bytes(name) in map(tf.compat.as_bytes, seen)
 
 
 def test_names_stay_clear_of_tensorflows():

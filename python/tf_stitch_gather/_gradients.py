@@ -15,6 +15,7 @@ from tensorflow.python.eager import record
 from tensorflow.python.framework import auto_control_deps_utils
 
 from tf_stitch_gather import raw_ops
+from tf_stitch_gather._eager import attribute
 from tf_stitch_gather._registration import Decorator, unless_taken
 
 Gradient: TypeAlias = "tf.Tensor | tf.IndexedSlices | None"
@@ -75,8 +76,8 @@ def _gather_grad(
     recorded: neither an outer tape nor a forward accumulator can follow IndexedSlices.
     """
     indices = op.inputs[1]
-    batch_dims = op.get_attr("batch_dims")
-    policy = op.get_attr("bad_indices_policy")
+    batch_dims = attribute(op, "batch_dims", 0)
+    policy = attribute(op, "bad_indices_policy", "")
     grad = _dense(grad, op.outputs[0])
     one_column = indices.shape.rank is not None and indices.shape[-1] == 1
     if may_be_sparse and one_column and batch_dims == 0 and not record.could_possibly_record():
@@ -118,8 +119,8 @@ def _scatter_nd_grad(op: tf.Operation, grad: tf.Tensor | tf.IndexedSlices) -> li
     updates_grad = raw_ops.MyGatherNd(
         params=_dense(grad, op.outputs[0]),
         indices=op.inputs[0],
-        bad_indices_policy=op.get_attr("bad_indices_policy"),
-        batch_dims=op.get_attr("batch_dims"),
+        bad_indices_policy=attribute(op, "bad_indices_policy", ""),
+        batch_dims=attribute(op, "batch_dims", 0),
     )
     return [None, updates_grad, None]
 

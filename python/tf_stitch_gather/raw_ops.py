@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_stitch_gather import _loader
+from tf_stitch_gather._eager import eager_context, execute
 
 __all__ = list(_loader.OP_NAMES)
 
@@ -19,6 +20,11 @@ _gather_nd = _ops.my_gather_nd
 _gather_nd_sparse_grad = _ops.my_gather_nd_sparse_grad
 _resource_gather_nd = _ops.my_resource_gather_nd
 _scatter_nd = _ops.my_scatter_nd
+
+# The defaults of attributes. What is passed is compared by identity: another type's zero or empty
+# value may be an error.
+_NO_POLICY = ""
+_NO_BATCH_DIMS = 0
 
 
 def MyDynamicStitch(*, indices: Any, data: Any, name: str | None = None) -> tf.Tensor:
@@ -45,6 +51,11 @@ def MyDynamicStitch(*, indices: Any, data: Any, name: str | None = None) -> tf.T
     Raises:
       tf.errors.InvalidArgumentError: if an index is negative, or shapes do not match.
     """
+    if name is None and (eager := eager_context()):
+        try:
+            return execute(eager, "MyDynamicStitch", None, indices, data)
+        except Exception:  # The wrapper below converts what can be, or raises the error.
+            pass
     return _dynamic_stitch(indices, data, name)
 
 
@@ -142,6 +153,12 @@ def MyGatherNd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
         do not match.
     """
+    is_plain = bad_indices_policy is _NO_POLICY and batch_dims is _NO_BATCH_DIMS
+    if is_plain and name is None and (eager := eager_context()):
+        try:
+            return execute(eager, "MyGatherNd", None, params, indices)
+        except Exception:  # The wrapper below converts what can be, or raises the error.
+            pass
     return _gather_nd(params, indices, bad_indices_policy, batch_dims, name)
 
 
@@ -256,6 +273,12 @@ def MyScatterNd(
       tf.errors.InvalidArgumentError: if an index is out of range and the policy says so, or shapes
         do not match.
     """
+    is_plain = bad_indices_policy is _NO_POLICY and batch_dims is _NO_BATCH_DIMS
+    if is_plain and name is None and (eager := eager_context()):
+        try:
+            return execute(eager, "MyScatterNd", None, indices, updates, shape)
+        except Exception:  # The wrapper below converts what can be, or raises the error.
+            pass
     return _scatter_nd(indices, updates, shape, bad_indices_policy, batch_dims, name)
 
 
