@@ -3,7 +3,7 @@
 TensorFlow's generated wrappers state every attribute, and each is parsed and hashed on every call;
 each Python function above TensorFlow's call costs as well, since it records the stack. Together
 that was 1.1 us of a small gather's 9.2, where an op that does nothing takes 7.8 (2026-12-02,
-TensorFlow 2.21). An op that calls `execute(context, op_type, None, *inputs)` itself, where
+TensorFlow 2.21). A function that calls `execute(context, op_type, None, *inputs)` itself, where
 `eager_context()` gives one, saves both. A tape that recorded such a call knows no attributes:
 gradients ask `attribute` for them.
 """
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-# What the generated wrappers call; TensorFlow has no public way to leave out an attribute.
+# What the generated wrappers use; TensorFlow has no public way to leave out an attribute.
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
+from tensorflow.python.eager.core import _NotOkStatusException
+from tensorflow.python.framework import ops
 
 execute = pywrap_tfe.TFE_Py_FastPathExecute
 
@@ -26,6 +28,16 @@ def eager_context() -> Any:
     if current is not None and current._thread_local_data.is_eager:
         return current
     return None
+
+
+def raise_if_failed(error: Exception) -> None:
+    """Raises what `execute` raised, if it is that the op failed, as the generated wrappers do.
+
+    Otherwise the wrapper is to be called, which converts the inputs or says what is wrong with
+    them. An op that failed is not run again: for memory TensorFlow may have waited ten seconds.
+    """
+    if isinstance(error, _NotOkStatusException):
+        ops.raise_from_not_ok_status(error, None)
 
 
 def attribute(op: Any, name: str, default: Any) -> Any:

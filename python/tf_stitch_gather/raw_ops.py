@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_stitch_gather import _loader
-from tf_stitch_gather._eager import eager_context, execute
+from tf_stitch_gather._eager import eager_context, execute, raise_if_failed
 
 __all__ = list(_loader.OP_NAMES)
 
@@ -54,8 +54,8 @@ def MyDynamicStitch(*, indices: Any, data: Any, name: str | None = None) -> tf.T
     if name is None and (eager := eager_context()):
         try:
             return execute(eager, "MyDynamicStitch", None, indices, data)
-        except Exception:  # The wrapper below converts what can be, or raises the error.
-            pass
+        except Exception as error:
+            raise_if_failed(error)
     return _dynamic_stitch(indices, data, name)
 
 
@@ -157,8 +157,8 @@ def MyGatherNd(
     if is_plain and name is None and (eager := eager_context()):
         try:
             return execute(eager, "MyGatherNd", None, params, indices)
-        except Exception:  # The wrapper below converts what can be, or raises the error.
-            pass
+        except Exception as error:
+            raise_if_failed(error)
     return _gather_nd(params, indices, bad_indices_policy, batch_dims, name)
 
 
@@ -277,8 +277,8 @@ def MyScatterNd(
     if is_plain and name is None and (eager := eager_context()):
         try:
             return execute(eager, "MyScatterNd", None, indices, updates, shape)
-        except Exception:  # The wrapper below converts what can be, or raises the error.
-            pass
+        except Exception as error:
+            raise_if_failed(error)
     return _scatter_nd(indices, updates, shape, bad_indices_policy, batch_dims, name)
 
 
