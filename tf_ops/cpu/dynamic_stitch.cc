@@ -45,15 +45,16 @@ void VisitParts(const StitchParts& parts, int64_t begin, int64_t end,
 
 // Calls visit(part, position, indices, count, known) for blocks of at most
 // kBlock indices of sources [begin, end), each read once. The indices
-// [count, known) come with the next call, and are there for fetching.
+// [count, known), `ahead` where the part has them, come with the next call, and
+// are there for fetching.
 template <typename Index, typename Visitor>
 void VisitBlocks(const StitchParts& parts, int64_t begin, int64_t end,
-                 const Visitor& visit) {
+                 int64_t ahead, const Visitor& visit) {
   VisitParts(parts, begin, end, [&](int part, int64_t position, int64_t count) {
     const Index* from =
         static_cast<const Index*>(parts.parts()[part].indices) + position;
     ForEachBlockAhead<Index>(
-        0, count, kMaxFetchAhead,
+        0, count, ahead,
         [=](int64_t at, int64_t fresh, Index* block) {
           ReadOnce(from + at, fresh, block);
           return true;
@@ -136,7 +137,7 @@ void WriteRows(const Index* block, int64_t count, int64_t known, int64_t rows,
 // Reports the indices outside [0, rows).
 template <typename Index>
 void CheckSources(const StitchParts& parts, int64_t rows, FirstBadSource* bad) {
-  VisitBlocks<Index>(parts, 0, parts.sources(),
+  VisitBlocks<Index>(parts, 0, parts.sources(), 0,
                      [&](int part, int64_t position, const Index* block,
                          int64_t count, int64_t) {
                        VisitRows(block, count, rows, part, position, bad,
@@ -153,7 +154,7 @@ int64_t CountRows(const StitchParts& parts, Workers& workers, BadSource* bad) {
       workers, parts.sources(), cost::kScanNs, [&](int64_t begin, int64_t end) {
         Index high = -1;
         Index low = 0;
-        VisitBlocks<Index>(parts, begin, end,
+        VisitBlocks<Index>(parts, begin, end, 0,
                            [&](int, int64_t, const Index* block, int64_t count,
                                int64_t) { Widen(block, count, &low, &high); });
         const std::lock_guard<std::mutex> lock(mutex);
@@ -187,7 +188,7 @@ void StitchStraight(const StitchParts& parts, int64_t rows,
   VisitRow(row_bytes, [&](auto kind) {
     using Row = decltype(kind);
     VisitBlocks<Index>(
-        parts, 0, parts.sources(),
+        parts, 0, parts.sources(), kMaxFetchAhead,
         [&](int part, int64_t position, const Index* block, int64_t count,
             int64_t known) {
           const char* from = parts.parts()[part].rows + position * row_bytes;
@@ -209,7 +210,7 @@ void StitchMapped(const StitchParts& parts, int64_t rows, const RowMover& mover,
   const int64_t row_bytes = mover.row_bytes;
   std::memset(sources, 0, static_cast<size_t>(rows) * sizeof(*sources));
   VisitBlocks<Index>(
-      parts, 0, parts.sources(),
+      parts, 0, parts.sources(), kMaxFetchAhead,
       [&](int part, int64_t position, const Index* block, int64_t count,
           int64_t known) {
         const RowAddress from = reinterpret_cast<RowAddress>(
@@ -234,7 +235,7 @@ void RouteGrad(const StitchParts& parts, int64_t rows, const char* grad,
   const int64_t fetch_ahead = FetchAhead(row_bytes);
   // Entries of rows that no source names are never read.
   VisitBlocks<Index>(
-      parts, 0, parts.sources(),
+      parts, 0, parts.sources(), kMaxFetchAhead,
       [&](int part, int64_t position, const Index* block, int64_t count,
           int64_t known) {
         const int64_t first = parts.parts()[part].first + position;
@@ -246,7 +247,7 @@ void RouteGrad(const StitchParts& parts, int64_t rows, const char* grad,
   ParallelFor(workers, parts.sources(), cost::kIndexNs + mover.row_ns,
               [&](int64_t begin, int64_t end) {
                 VisitBlocks<Index>(
-                    parts, begin, end,
+                    parts, begin, end, fetch_ahead,
                     [&](int part, int64_t position, const Index* block,
                         int64_t count, int64_t known) {
                       const StitchParts::Part& to = parts.parts()[part];

@@ -46,7 +46,8 @@ void TestBlocks(int64_t begin, int64_t end, int64_t ahead, int64_t stop) {
 int main() {
   using namespace tf_stitch_gather;           // NOLINT: a test's main
   using namespace tf_stitch_gather::testing;  // NOLINT
-  for (const int64_t ahead : {kMinFetchAhead, int64_t{17}, kMaxFetchAhead}) {
+  for (const int64_t ahead :
+       {int64_t{0}, kMinFetchAhead, int64_t{17}, kMaxFetchAhead}) {
     for (int64_t count = 0; count < 4 * kBlock; ++count) {
       TestBlocks(7, 7 + count, ahead, INT64_MAX);
       if (count % 50 == 1) TestBlocks(0, count, ahead, count / 2);
