@@ -55,6 +55,8 @@ CONVERTED_INDEX_TYPES = (tf.int8, tf.uint8, tf.uint16, tf.uint32, tf.uint64)
 
 MODES = ("eager", "function")
 
+UNDER_ASAN = "libasan" in os.environ.get("LD_PRELOAD", "")
+
 #: What a wrong call may raise, by the time at which it is found out.
 ARGUMENT_ERRORS = (tf.errors.InvalidArgumentError, ValueError, TypeError)
 

@@ -480,9 +480,7 @@ print(failed == 20 * len(large), failed)
 """
 
 
-@pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan needs the addresses"
-)
+@pytest.mark.skipif(support.UNDER_ASAN, reason="ASan needs the addresses")
 def test_allocations_that_fail():
     """Each is an exception, 160 of them, and the small calls between them are right."""
     # With oneDNN TensorFlow's allocator waits ten seconds for memory before it gives up.
