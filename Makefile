@@ -19,7 +19,7 @@ BUILD := build
 GOALS := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
 # Goals that do without TensorFlow, and of those the ones that build nothing here.
 WITHOUT_BUILD := help lint format compat
-WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test instructions fuzz asan ubsan tsan stress
+WITHOUT_TENSORFLOW := $(WITHOUT_BUILD) clean core-test instructions fuzz asan ubsan tsan
 
 # ---------------------------------------------------------------- one make at a time
 

@@ -139,3 +139,12 @@ def test_every_goal_of_the_makefile_is_explained():
     explained = {line.split()[0]: line.split()[1:] for line in printed.splitlines()}
     assert set(explained) == set(goals.group(1).split())
     assert all(explained.values())
+
+
+def test_goals_that_need_the_library_know_tensorflows_flags():
+    """The Makefile asks for them only where a goal is not listed as doing without TensorFlow."""
+    makefile = text("Makefile")
+    without = re.findall(r"^WITHOUT_(?:BUILD|TENSORFLOW) := (.*)$", makefile, re.MULTILINE)
+    needing = re.findall(r"^(\w[\w-]*):(?: [^#\n]*)? library\b", makefile, re.MULTILINE)
+    assert {"test", "demo", "stress"} <= set(needing)
+    assert not set(needing) & set(" ".join(without).split())
