@@ -113,7 +113,6 @@ def test_memory_stays_flat():
 @not_under_asan
 def test_a_call_that_fails_keeps_no_more_than_a_built_in():
     """TensorFlow itself keeps 700 to 900 bytes of each eager call that fails."""
-
     params, bad = tf.ones([64, 4]), tf.constant([[64]])
 
     def failing(gather_nd: Callable) -> None:
@@ -124,7 +123,7 @@ def test_a_call_that_fails_keeps_no_more_than_a_built_in():
     for _ in range(CALLS_FOR_MEMORY // 2000):  # In turn: the first ones fill what is free.
         ours += bytes_kept(lambda: failing(tsg.gather_nd), 250)
         built_in += bytes_kept(lambda: failing(tf.gather_nd), 250)
-    assert ours < 1.25 * built_in + 2**20, f"{ours} bytes, the built-in {built_in}"
+    assert ours < built_in + 2**20, f"{ours} bytes, the built-in {built_in}"
 
 
 def test_every_run_has_the_same_bits():
