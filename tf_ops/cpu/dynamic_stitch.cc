@@ -56,7 +56,7 @@ void VisitBlocks(const StitchParts& parts, int64_t begin, int64_t end,
     ForEachBlockAhead<Index>(
         0, count, ahead,
         [=](int64_t at, int64_t fresh, Index* block) {
-          ReadOnce(from + at, fresh, block);
+          ReadOnceAhead(from + at, fresh, block);
           return true;
         },
         [&](int64_t at, int64_t here, int64_t known, const Index* block) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tf_ops/cpu/find_rows.h"
+#include "tf_ops/cpu/read_once.h"
 
 namespace tf_stitch_gather {
 
@@ -35,17 +36,37 @@ constexpr int64_t FetchAhead(int64_t row_bytes) {
                     kMinFetchAhead, kMaxFetchAhead);
 }
 
-// Fetches `bytes` from an address, given as a number: it may be that of no row,
-// or of one that an unchecked index names, to which no pointer adds.
-inline void Fetch(uint64_t address, int64_t bytes) {
-  const int64_t end = std::min(bytes, kMaxFetchedBytes);
-  for (int64_t at = 0; at < end; at += kCacheLine) {
+// Fetches the lines that begin in [address, address + bytes), of any address.
+inline void FetchLines(uint64_t address, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(address + at), 0, 2);
   }
+}
+
+// Fetches a row of `bytes` from an address, given as a number: it may be that
+// of no row, or of one that an unchecked index names, to which no pointer adds.
+inline void Fetch(uint64_t address, int64_t bytes) {
+  const int64_t end = std::min(bytes, kMaxFetchedBytes);
+  FetchLines(address, end);
   // Rows of such a width begin anywhere in a line, and end in another one.
   if ((bytes & (bytes - 1)) != 0) {
     __builtin_prefetch(reinterpret_cast<const void*>(address + end - 1), 0, 2);
   }
+}
+
+// Indices are fetched so many bytes before the block that holds them is read.
+// Until then other fetches keep the hardware from running ahead of the reads:
+// of two threads, out of the caches, 100,000 scalars took 0.7 ns each in place
+// of 0.9 so, 1,000,000 by 64-bit indices 1.1 in place of 1.4. With no distance
+// half of that was gained, with up to eight times as much no more.
+inline constexpr int64_t kIndexBytesAhead = int64_t{1} << 10;
+
+// ReadOnce, for a block of indices that are read from the first to the last.
+template <typename Index>
+void ReadOnceAhead(const Index* from, int64_t count, Index* to) {
+  ReadOnce(from, count, to);
+  FetchLines(reinterpret_cast<uintptr_t>(from + count) + kIndexBytesAhead,
+             count * static_cast<int64_t>(sizeof(Index)));
 }
 
 // Finds the places of tuples [begin, end) and hands them on so that those which

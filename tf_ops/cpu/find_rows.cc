@@ -4,11 +4,15 @@
 #include <limits>
 
 #include "tf_ops/core/tuple_row.h"
+#include "tf_ops/cpu/fetch_ahead.h"
 #include "tf_ops/cpu/read_once.h"
 #include "tf_ops/cpu/row_numbers.h"
 
 namespace tf_stitch_gather {
 namespace {
+
+// Numbers of rows, and the scale that makes places of them, have 32 bits.
+constexpr int64_t kMaxNumber = std::numeric_limits<uint32_t>::max();
 
 // So many indices are read at a time.
 constexpr int64_t kReadIndices = int64_t{4} * kBlock;
@@ -21,7 +25,7 @@ bool ReadNumbers(const void* tuples, int64_t count, const IndexSpace& space,
   const int64_t step = kReadIndices / std::max(space.depth, 1);
   for (int64_t at = 0; at < count; at += step) {
     const int64_t here = std::min(step, count - at);
-    ReadOnce(from + at * space.depth, here * space.depth, block);
+    ReadOnceAhead(from + at * space.depth, here * space.depth, block);
     if (!RowNumbers(block, here, space, numbers + at)) return false;
   }
   return true;
@@ -58,8 +62,8 @@ RowFinder::RowFinder(const Indices& indices, const IndexSpace& space,
       base_(base),
       scale_(scale),
       bad_place_(bad_place),
-      numbered_(space.rows() > 0 &&
-                space.rows() <= std::numeric_limits<uint32_t>::max()) {
+      numbered_(space.rows() > 0 && space.rows() <= kMaxNumber &&
+                scale <= kMaxNumber) {
   tuple_bytes_ = space.depth * IndexBytes(indices.type);
   VisitIndexType(indices.type, [&](auto zero) {
     read_numbers_ = &ReadNumbers<decltype(zero)>;
@@ -108,9 +112,7 @@ int64_t RowFinder::Find(int64_t begin, int64_t count, int64_t* places) const {
   // Mostly all are in range, and their places are then found sooner.
   uint32_t numbers[kBlock];
   if (FindNumbers(begin, count, numbers)) {
-    for (int64_t i = 0; i < count; ++i) {
-      places[i] = base_ + static_cast<int64_t>(numbers[i]) * scale_;
-    }
+    RowPlaces(numbers, count, base_, static_cast<uint32_t>(scale_), places);
     return 0;
   }
   int64_t bad = 0;

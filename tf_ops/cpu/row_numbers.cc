@@ -99,4 +99,13 @@ bool RowNumbers(const int64_t* tuples, int64_t count, const IndexSpace& space,
   return BestNumbers(tuples, count, space, numbers);
 }
 
+void RowPlaces(const uint32_t* numbers, int64_t count, int64_t base,
+               uint32_t scale, int64_t* places) {
+  RunBestVersion([=] {
+    for (int64_t i = 0; i < count; ++i) {
+      places[i] = base + static_cast<int64_t>(uint64_t{numbers[i]} * scale);
+    }
+  });
+}
+
 }  // namespace tf_stitch_gather

@@ -19,6 +19,10 @@ bool RowNumbers(const int32_t* tuples, int64_t count, const IndexSpace& space,
 bool RowNumbers(const int64_t* tuples, int64_t count, const IndexSpace& space,
                 uint32_t* numbers);
 
+// Turns numbers of rows into their places: base + number * scale.
+void RowPlaces(const uint32_t* numbers, int64_t count, int64_t base,
+               uint32_t scale, int64_t* places);
+
 }  // namespace tf_stitch_gather
 
 #endif  // TF_OPS_CPU_ROW_NUMBERS_H_

@@ -32,6 +32,15 @@ inline constexpr int64_t kManyRows = int64_t{1} << 40;
     }                                                                      \
   } while (false)
 
+// The first place in `memory` where TensorFlow may begin a tensor, at most
+// kTensorAlignment bytes from its beginning.
+inline constexpr int64_t kTensorAlignment = 64;
+
+inline char* TensorIn(std::vector<char>& memory) {
+  return memory.data() +
+         -reinterpret_cast<uintptr_t>(memory.data()) % kTensorAlignment;
+}
+
 // Starts threads for each loop, and blocks as small as the loop allows, so
 // that little work still crosses threads.
 class ThreadWorkers : public Workers {

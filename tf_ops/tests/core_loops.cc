@@ -54,13 +54,15 @@ void Gather(IndexType type, const Shape& params) {
   const Tuples tuples(type, params);
   const int64_t row_bytes = tuples.space.slice_elements * 4;
   const std::vector<char> from(tuples.space.rows() * row_bytes, 1);
-  std::vector<char> to(kRows * row_bytes);
+  const int64_t bytes = kRows * row_bytes;
+  std::vector<char> memory(kTensorAlignment + bytes);
+  char* const to = TensorIn(memory);
   ThreadWorkers worker(1);
   CountedLoop([&] {
     GatherNd(tuples.space, tuples.indices->indices(), from.data(),
-             ByteRowMover(row_bytes, kRows), false, worker, to.data());
+             ByteRowMover(row_bytes, kRows), false, worker, to);
   });
-  CHECK_CASE(to.front() == 1 && to.back() == 1, "gather");
+  CHECK_CASE(to[0] == 1 && to[bytes - 1] == 1, "gather");
 }
 
 template <typename Sum>

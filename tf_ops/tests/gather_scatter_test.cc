@@ -18,7 +18,7 @@ namespace tf_stitch_gather::testing {
 namespace {
 
 // `moved` is the number of rows that the mover is made for; the output starts
-// `offset` bytes off.
+// `offset` bytes after where a tensor may.
 void TestGather(const Problem& p, int64_t moved, int64_t offset,
                 Workers& workers) {
   for (const int width : {1, 2, 3, 4, 8, 16}) {
@@ -29,8 +29,9 @@ void TestGather(const Problem& p, int64_t moved, int64_t offset,
     }
     for (const IndexType type : kIndexTypes) {
       const IndexTensor indices(type, p.values);
-      std::vector<char> memory(offset + p.space.tuples() * row_bytes + 1, 'x');
-      char* const output = memory.data() + offset;
+      const int64_t bytes = p.space.tuples() * row_bytes;
+      std::vector<char> memory(kTensorAlignment + offset + bytes + 1, 'x');
+      char* const output = TensorIn(memory) + offset;
       const RowMover mover = ByteRowMover(row_bytes, moved);
       const int64_t bad =
           GatherNd(p.space, indices.indices(), params.data(), mover,
@@ -46,7 +47,7 @@ void TestGather(const Problem& p, int64_t moved, int64_t offset,
                               output + t * row_bytes),
                    p.name + ", tuple " + std::to_string(t));
       }
-      CHECK_CASE(memory.back() == 'x', p.name);
+      CHECK_CASE(output[bytes] == 'x', p.name);
       CHECK_CASE(GatherNd(p.space, indices.indices(), params.data(), mover,
                           /*ignore_bad=*/false, workers, output) == p.first_bad,
                  p.name);
@@ -170,6 +171,7 @@ int main() {
       TestGather(problem, problem.space.tuples(), 0, workers);
       TestGather(problem, kManyRows, 0, workers);
       TestGather(problem, kManyRows, 1, workers);
+      TestGather(problem, kManyRows, 16, workers);
       TestScatter<PlainSum<float>>(
           problem,
           {ScatterWay::kInOrder, ScatterWay::kByBatch, ScatterWay::kByColumn},

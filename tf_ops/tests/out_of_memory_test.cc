@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -62,8 +63,10 @@ class HelperWorkers : public Workers {
 
   void Run(int64_t units, int64_t block,
            const std::function<void(int64_t, int64_t)>& work) override {
-    RunBlocks(units, block, count_ - 1, work,
-              [&](auto help) { threads_.emplace_back(std::move(help)); });
+    RunBlocks(units, block, count_ - 1, work, [&](auto help) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      threads_.emplace_back(std::move(help));
+    });
   }
 
   void Join() {
@@ -73,6 +76,7 @@ class HelperWorkers : public Workers {
 
  private:
   int count_;
+  std::mutex mutex_;  // A late helper is called by whoever works.
   std::vector<std::thread> threads_;
 };
 
