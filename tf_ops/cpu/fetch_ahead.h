@@ -58,7 +58,7 @@ inline void Fetch(uint64_t address, int64_t bytes) {
 // Until then other fetches keep the hardware from running ahead of the reads:
 // of two threads, out of the caches, 100,000 scalars took 0.7 ns each in place
 // of 0.9 so, 1,000,000 by 64-bit indices 1.1 in place of 1.4. With no distance
-// half of that was gained, with up to eight times as much no more.
+// less was gained, with up to eight times as much no more.
 inline constexpr int64_t kIndexBytesAhead = int64_t{1} << 10;
 
 // ReadOnce, for a block of indices that are read from the first to the last.

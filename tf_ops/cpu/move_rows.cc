@@ -41,10 +41,10 @@ MoveRowsFn SelectMoveCached(int64_t row_bytes) {
 
 // Outputs of so many bytes are written past the caches: what the allocator
 // hands out is seldom in them, and then each line would be read first. Where
-// nothing was in a cache before, a gather and what then read its result took 5
-// to 20 % less so, from 2.6 MB on. Where all was, they took up to 28 % longer
-// with 2.6 MB, and no longer from 12 MB on; so wide rows, which gain less, wait
-// for that.
+// nothing was in a cache before, a gather and what then read its result took 3
+// to 20 % less so, from 2.6 MB on. Where all was, they took up to 37 % longer
+// with 2.6 MB, and from 8 MB on about as long. Wide rows gained only from 12 MB
+// on.
 constexpr int64_t kMinStreamedBytes = int64_t{2} << 20;
 constexpr int64_t kMinWideStreamedBytes = int64_t{12} << 20;
 constexpr int64_t kWideRowBytes = 1024;
