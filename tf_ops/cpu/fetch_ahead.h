@@ -36,7 +36,7 @@ constexpr int64_t FetchAhead(int64_t row_bytes) {
                     kMinFetchAhead, kMaxFetchAhead);
 }
 
-// Fetches the lines that begin in [address, address + bytes), of any address.
+// Fetches a line for each step of kCacheLine in [address, address + bytes).
 inline void FetchLines(uint64_t address, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kCacheLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(address + at), 0, 2);

@@ -30,8 +30,9 @@ class RowFinder {
   // index.
   int64_t Find(int64_t begin, int64_t count, int64_t* places) const;
 
-  // Writes the numbers of their rows, if all are in range and the space has
-  // fewer than 2^32 rows; else false, and the numbers are of no use.
+  // Writes the numbers of their rows, if all are in range, and the rows of the
+  // space and the scale are fewer than 2^32; else false, and the numbers are of
+  // no use.
   bool FindNumbers(int64_t begin, int64_t count, uint32_t* numbers) const;
 
  private:

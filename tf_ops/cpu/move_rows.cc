@@ -30,13 +30,6 @@ void Move(const RowAddress* sources, int64_t count, int64_t known,
   }
 }
 
-template <bool kMayBeNone>
-MoveRowsFn SelectMoveCached(int64_t row_bytes) {
-  return VisitRow(row_bytes, [&](auto row) -> MoveRowsFn {
-    return &Move<decltype(row), kMayBeNone>;
-  });
-}
-
 #ifdef __x86_64__
 
 // Outputs of so many bytes are written past the caches: what the allocator
@@ -140,25 +133,22 @@ MoveRowsFn SelectMoveStreamed(int64_t row_bytes) {
   }
 }
 
+#endif  // __x86_64__
+
 template <bool kMayBeNone>
-MoveRowsFn SelectMove(int64_t row_bytes, int64_t rows) {
+MoveRowsFn SelectMove(int64_t row_bytes, [[maybe_unused]] int64_t rows) {
+#ifdef __x86_64__
   if (UsesAvx2() && IsStreamed<Avx2Store>(row_bytes, rows)) {
     return SelectMoveStreamed<Avx2Store, kMayBeNone>(row_bytes);
   }
   if (IsStreamed<Sse2Store>(row_bytes, rows)) {
     return SelectMoveStreamed<Sse2Store, kMayBeNone>(row_bytes);
   }
-  return SelectMoveCached<kMayBeNone>(row_bytes);
+#endif
+  return VisitRow(row_bytes, [](auto row) -> MoveRowsFn {
+    return &Move<decltype(row), kMayBeNone>;
+  });
 }
-
-#else
-
-template <bool kMayBeNone>
-MoveRowsFn SelectMove(int64_t row_bytes, int64_t /*rows*/) {
-  return SelectMoveCached<kMayBeNone>(row_bytes);
-}
-
-#endif  // __x86_64__
 
 }  // namespace
 
